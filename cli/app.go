@@ -1,0 +1,214 @@
+// Package cli is the command line: one file a command, one list of commands,
+// one table of exit codes. It turns words into calls of the packages below and
+// their answers into text or JSON.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	ucli "github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/process"
+	"github.com/agent-container/agent-container/runs"
+	"github.com/agent-container/agent-container/settings"
+)
+
+// app is what every command needs. It is made once, by Main.
+type app struct {
+	in       io.Reader
+	out      io.Writer // the answer
+	err      io.Writer // the conversation
+	env      func(string) string
+	cwd      string
+	dirs     settings.Directories
+	settings *settings.Settings
+	argv     []string // as typed
+	runner   *process.Runner
+	signals  *signalRelay
+
+	json        bool
+	terminal    bool // stdin and stdout are terminals and nobody said --no-input
+	errTerminal bool // stderr is a terminal: progress may redraw its line
+	openEngine  *engine.Engine
+}
+
+// Main runs the program with argv and returns its exit code.
+func Main(argv []string, in, out, errOut *os.File) int {
+	a := &app{in: in, out: out, err: errOut, env: os.Getenv, argv: argv, runner: &process.Runner{}}
+	a.terminal = isTerminal(in) && isTerminal(out)
+	a.errTerminal = isTerminal(errOut)
+	ctx := a.watchSignals()
+	err := a.run(ctx, argv)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return a.report(err)
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// run parses argv and runs its command.
+func (a *app) run(ctx context.Context, argv []string) error {
+	commands := commands()
+	argv, globals := splitGlobals(commands, argv)
+	a.json = globals["--json"]
+	if globals["--no-input"] {
+		a.terminal = false
+	}
+	if globals["--verbose"] || globals["-v"] {
+		a.runner.Trace = a.err
+	}
+	return a.program(commands).RunContext(ctx, reorder(commands, argv))
+}
+
+// program builds the urfave application. Its traps are closed here: it must
+// neither exit by itself, nor print errors, nor split values at commas, nor
+// take an unknown command for success.
+func (a *app) program(list []command) *ucli.App {
+	p := &ucli.App{
+		Name:                      "agent-container",
+		Usage:                     "deploy coding agents into containers",
+		UsageText:                 "agent-container COMMAND [NAME] [flags]",
+		Version:                   version(),
+		HideVersion:               true, // a command says more
+		HideHelpCommand:           true,
+		EnableBashCompletion:      true,
+		DisableSliceFlagSeparator: true,
+		Writer:                    a.out,
+		ErrWriter:                 a.err,
+		ExitErrHandler:            func(*ucli.Context, error) {},
+		OnUsageError:              usageError,
+		Flags:                     globalFlags(),
+		CustomAppHelpTemplate:     appHelp(),
+		Action: func(c *ucli.Context) error {
+			if c.Args().Present() {
+				return unknownCommand(list, c.Args().First())
+			}
+			return ucli.ShowAppHelp(c)
+		},
+	}
+	for _, c := range list {
+		p.Commands = append(p.Commands, a.urfave(c))
+	}
+	return p
+}
+
+// usageError makes a bad flag an error of ours; urfave would print the help to
+// stdout.
+func usageError(c *ucli.Context, err error, _ bool) error {
+	text := err.Error()
+	hint := "run: agent-container " + strings.TrimSpace(strings.TrimPrefix(c.Command.HelpName, c.App.Name)) + " --help"
+	return refuse(strings.Join(strings.Fields(hint), " "), "%s", strings.TrimSpace(text))
+}
+
+// config reads directories and settings, once.
+func (a *app) config() error {
+	if a.settings != nil {
+		return nil
+	}
+	var err error
+	if a.cwd, err = os.Getwd(); err != nil {
+		return err
+	}
+	if a.dirs, err = settings.FindDirectories(a.env); err != nil {
+		return err
+	}
+	a.settings, err = settings.Load(a.dirs.Config, a.cwd, a.settingVariable)
+	return err
+}
+
+// inherited are variables that a container of ours sets for its own use: there
+// they say what the container is, not what the user wants.
+var inherited = []string{"AGENT_CONTAINER_MODE", "AGENT_CONTAINER_AGENT", "AGENT_CONTAINER_NAME"}
+
+func (a *app) settingVariable(name string) string {
+	if a.env("AGENT_CONTAINER_NAME") != "" && slices.Contains(inherited, name) {
+		return ""
+	}
+	return a.env(name)
+}
+
+// engine finds the container engine, once.
+func (a *app) engine(ctx context.Context) (*engine.Engine, error) {
+	if a.openEngine == nil {
+		e, err := engine.Open(ctx, a.runner)
+		if err != nil {
+			return nil, err
+		}
+		a.openEngine = e
+		if a.settings != nil && a.settings.Get("runtime").Text == "" {
+			a.settings.Set("runtime", e.Runtime, "detected")
+		}
+	}
+	return a.openEngine, nil
+}
+
+func (a *app) runs() runs.Store { return runs.Store{Dir: a.dirs.Data + "/runs"} }
+
+// say prints a line of the conversation.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.err, "agent-container: "+format+"\n", args...)
+}
+
+// streams are where a child's output goes: with --json stdout is the
+// envelope's alone.
+func (a *app) streams() engine.Streams {
+	s := engine.Streams{In: a.in, Out: a.out, Err: a.err, Terminal: a.terminal && !a.json}
+	if a.json {
+		s.Out = a.err
+	}
+	return s
+}
+
+// signalRelay hands signals to whoever is responsible for them now.
+type signalRelay struct {
+	mu      sync.Mutex
+	handler func(os.Signal)
+}
+
+func (r *signalRelay) set(handler func(os.Signal)) (former func(os.Signal)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	former, r.handler = r.handler, handler
+	return former
+}
+
+func (r *signalRelay) deliver(s os.Signal) {
+	r.mu.Lock()
+	handler := r.handler
+	r.mu.Unlock()
+	handler(s)
+}
+
+// watchSignals returns a context that INT, TERM and HUP cancel. PIPE is caught
+// so that a closed stdout is an error that a command can answer.
+func (a *app) watchSignals() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	a.signals = &signalRelay{handler: func(s os.Signal) {
+		if s == syscall.SIGINT {
+			cancel(errInterrupted)
+		} else {
+			cancel(errTerminated)
+		}
+	}}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	received := make(chan os.Signal, 4)
+	signal.Notify(received, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		for s := range received {
+			a.signals.deliver(s)
+		}
+	}()
+	return ctx
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+)
+
+// urfave stops reading flags at the first argument, silently: in "logs NAME
+// --follow" the flag would be an argument. So argv is put in its order first,
+// by the command's own flags. "--" ends the flags; after the first argument of
+// a command that runs another one, nothing is ours.
+
+// splitGlobals takes the global switches out of argv, wherever they stand
+// before "--" or a child's command, and returns the ones that were there.
+func splitGlobals(list []command, argv []string) ([]string, map[string]bool) {
+	found := map[string]bool{}
+	rest := slices.Clone(argv[:min(1, len(argv))])
+	walk(list, argv, func(word string, kind wordKind) {
+		if kind == wordFlag && isGlobal(word) {
+			found[word] = true
+			return
+		}
+		rest = append(rest, word)
+	})
+	return rest, found
+}
+
+// reorder moves the flags of the command before its arguments and separates
+// them by "--".
+func reorder(list []command, argv []string) []string {
+	if len(argv) > 0 && argv[len(argv)-1] == completionFlag {
+		return argv
+	}
+	head := slices.Clone(argv[:min(1, len(argv))])
+	var flags, args []string
+	walk(list, argv, func(word string, kind wordKind) {
+		switch kind {
+		case wordCommand:
+			head = append(head, word)
+		case wordFlag, wordValue:
+			flags = append(flags, word)
+		case wordArgument:
+			args = append(args, word)
+		}
+	})
+	out := append(head, flags...)
+	if len(args) > 0 {
+		out = append(append(out, "--"), args...)
+	}
+	return out
+}
+
+type wordKind int
+
+const (
+	wordCommand wordKind = iota
+	wordFlag
+	wordValue // of the flag before
+	wordArgument
+	wordEnd // the "--" itself
+)
+
+// walk tells visit what each word of argv after the first is.
+func walk(list []command, argv []string, visit func(string, wordKind)) {
+	current := command{sub: list, flags: globalFlags()}
+	ended, value, seen := false, false, 0
+	for _, word := range argv[min(1, len(argv)):] {
+		switch {
+		case ended || current.child && seen > 0:
+			if current.child && seen == 1 && word == "--" && !ended {
+				seen++ // "exec NAME -- CMD": the dashes are punctuation
+				visit(word, wordEnd)
+				continue
+			}
+			seen++
+			visit(word, wordArgument)
+		case value:
+			value = false
+			visit(word, wordValue)
+		case word == "--":
+			ended = true
+			visit(word, wordEnd)
+		case strings.HasPrefix(word, "-") && word != "-":
+			value = takesValue(current.flags, word)
+			visit(word, wordFlag)
+		default:
+			if next, ok := findCommand(current.sub, word); ok && seen == 0 {
+				current = next
+				visit(word, wordCommand)
+				continue
+			}
+			seen++
+			visit(word, wordArgument)
+		}
+	}
+}
+
+// takesValue reports whether the word after this flag is its value.
+func takesValue(flags []ucli.Flag, word string) bool {
+	name, _, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	for _, f := range flags {
+		if slices.Contains(f.Names(), name) {
+			d, ok := f.(ucli.DocGenerationFlag)
+			return ok && d.TakesValue() && !joined
+		}
+	}
+	return false
+}
+
+func isGlobal(word string) bool {
+	for _, f := range globalFlags() {
+		for _, n := range f.Names() {
+			if word == "--"+n || len(n) == 1 && word == "-"+n {
+				return true
+			}
+		}
+	}
+	return false
+}

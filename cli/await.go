@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// await waits until a started container is ready, has failed in its set-up, or
+// has ended. The guest gives up after a minute without progress.
+func (a *app) await(ctx context.Context, e *engine.Engine, name string) (spec.Status, error) {
+	container := compose.ProjectName(name)
+	for attempt := 0; ; attempt++ {
+		line, err := e.Probe(ctx, container, spec.ContainerGuest, "status", "wait")
+		if err == nil {
+			return spec.ParseStatus(line)
+		}
+		var gone *engine.UnreachableError
+		if ctx.Err() != nil || errors.As(err, &gone) {
+			return spec.Status{}, err
+		}
+		c, inspectErr := e.Inspect(ctx, container)
+		if inspectErr != nil {
+			return spec.Status{}, inspectErr
+		}
+		if c == nil || !c.State.Alive() {
+			// A job can be over before anybody has asked; its last word stays.
+			return lastStatus(ctx, e, container)
+		}
+		if attempt == 20 {
+			return spec.Status{}, err
+		}
+	}
+}
+
+// lastStatus reads the status file of a container that has ended.
+func lastStatus(ctx context.Context, e *engine.Engine, container string) (spec.Status, error) {
+	var status spec.Status
+	found, err := e.CopyOut(ctx, container, spec.ContainerRunDir+"/"+spec.FileStatus, func(t *tar.Reader) error {
+		if _, err := t.Next(); err != nil {
+			return err
+		}
+		line, err := io.ReadAll(io.LimitReader(t, 4096))
+		if err != nil {
+			return err
+		}
+		status, err = spec.ParseStatus(string(line))
+		return err
+	})
+	if err == nil && !found {
+		err = errors.New("the container ended before its set-up began; see: agent-container logs " + compose.DeploymentOf(container))
+	}
+	return status, err
+}
+
+// setupFailure is the error for a set-up that failed.
+func setupFailure(name string, s spec.Status, data any) *failure {
+	f := fail(exitFailed, "read: agent-container logs "+name+"; retry: agent-container redeploy "+name,
+		"set-up of %s failed in phase %s: %s", name, s.Phase, s.Reason)
+	f.data = data
+	return f
+}

@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/renameio/v2"
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/settings"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// deployment is everything that up and redeploy need, read and checked before
+// anything is created.
+type deployment struct {
+	spec     spec.Spec
+	agent    spec.Agent
+	services *compose.Services
+	fill     fill
+}
+
+// prepare reads all that s names. inherited holds the environment values kept
+// from a container before, nil on a first deploy.
+func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherited environment) (*deployment, error) {
+	d := &deployment{spec: s}
+	var err error
+	if d.agent, err = spec.LookupAgent(s.Agent); err != nil {
+		return nil, err
+	}
+	if c.Bool("foreground") && s.Mode != spec.Headless {
+		return nil, refuse("add --mode headless, or drop --foreground", "--foreground follows a headless run; this one is %s", s.Mode)
+	}
+	if d.services, err = a.readServices(ctx, s.Name); err != nil {
+		return nil, err
+	}
+	if d.fill.env, err = a.readEnvironment(s, inherited, c); err != nil {
+		return nil, err
+	}
+	if d.fill.config, err = readConfig(a.dirs.AgentConfig(s.Name, s.Agent)); err != nil {
+		return nil, err
+	}
+	if d.fill.ca, err = readCA(s.CABundle); err != nil {
+		return nil, err
+	}
+	// Last: it may read standard input, which cannot be read again.
+	if d.fill.task, err = a.readTask(c, s.Mode); err != nil {
+		return nil, err
+	}
+	d.fill.job.RecordTask = s.RecordTask
+	d.fill.job.GitName, d.fill.job.GitEmail = a.gitIdentity(ctx)
+	return d, nil
+}
+
+// readServices reads the user's services file, nil when there is none.
+func (a *app) readServices(ctx context.Context, name string) (*compose.Services, error) {
+	path := a.dirs.ServicesFile(name)
+	content, err := os.ReadFile(path)
+	if absent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, refuse("", "services: %v", err)
+	}
+	return compose.ParseServices(ctx, name, path, a.dirs.Config, content, environmentMap())
+}
+
+func environmentMap() map[string]string {
+	env := map[string]string{}
+	for _, e := range os.Environ() {
+		for i := range len(e) {
+			if e[i] == '=' {
+				env[e[:i]] = e[i+1:]
+				break
+			}
+		}
+	}
+	return env
+}
+
+// model finds or makes the image and fills in what the Compose model says of
+// the engine.
+func (a *app) model(ctx context.Context, e *engine.Engine, d *deployment) (compose.Model, error) {
+	m := compose.Model{Spec: d.spec, Version: version(), Services: d.services}
+	m.Host.StartInterval = e.Major() >= 25
+	var err error
+	m.Image, err = a.ensureImage(ctx, e, imageWish{agent: d.agent, base: d.spec.BaseImage, caBundle: d.spec.CABundle})
+	return m, err
+}
+
+// subnet is the network that the deployment has, or a free one of the pool.
+func (a *app) subnet(ctx context.Context, e *engine.Engine, name string) (string, error) {
+	pool, err := compose.ParsePool(a.settings.Get("subnet_pool").Text)
+	if err != nil {
+		return "", err
+	}
+	own, taken, err := e.Subnets(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if own != (netip.Prefix{}) {
+		return own.String(), nil
+	}
+	free, err := compose.FreeSubnet(pool, taken)
+	if err != nil {
+		return "", fail(exitFailed, "widen subnet_pool in settings.yaml", "%w", err)
+	}
+	return free.String(), nil
+}
+
+// deploy is the one path that makes a deployment run: image, model, create,
+// fill, start. The caller holds its lock. Nothing is created before the image
+// is there and foreign things are ruled out, and old, the container that is
+// replaced, runs until then.
+func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *engine.Container) error {
+	name := d.spec.Name
+	if err := e.CheckVolumes(ctx, name, volumeNames(d.spec)); err != nil {
+		return err
+	}
+	m, err := a.model(ctx, e, d)
+	if err != nil {
+		return err
+	}
+	release, err := a.network(ctx, e, &m)
+	if err != nil {
+		return err
+	}
+	defer release()
+	file, err := a.writeModel(m)
+	if err != nil {
+		return err
+	}
+	if err := a.retire(ctx, e, name, old); err != nil {
+		return err
+	}
+	if err := e.Create(ctx, compose.ProjectName(name), file); err != nil {
+		return fmt.Errorf("create %s: %w", name, err)
+	}
+	if err := a.removeStale(ctx, e, m, old); err != nil {
+		return err
+	}
+	if err := e.Fill(ctx, compose.ProjectName(name), d.fill.write); err != nil {
+		return fmt.Errorf("fill %s: %w", name, err)
+	}
+	if err := e.Start(ctx, name, d.services != nil); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	return nil
+}
+
+// volumeNames are the engine's names of the volumes that s needs.
+func volumeNames(s spec.Spec) []string {
+	var names []string
+	for _, v := range spec.Volumes(s.Workspace) {
+		names = append(names, compose.VolumeName(s.Name, v.Suffix))
+	}
+	return names
+}
+
+// network sees to the network of m: the shared bridge, or with services a free
+// subnet for an own one. Subnets are chosen from what exists, so until release
+// nobody else chooses.
+func (a *app) network(ctx context.Context, e *engine.Engine, m *compose.Model) (release func(), err error) {
+	if m.Services == nil {
+		return func() {}, e.EnsureSharedNetwork(ctx)
+	}
+	if release, err = a.waitLock(ctx, "subnets"); err != nil {
+		return nil, err
+	}
+	if m.Host.Subnet, err = a.subnet(ctx, e, m.Spec.Name); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// retire stops what is about to be replaced and brings in its records, which
+// go with the container.
+func (a *app) retire(ctx context.Context, e *engine.Engine, name string, old *engine.Container) error {
+	if old == nil {
+		return nil
+	}
+	if err := a.stopAll(ctx, e, name); err != nil {
+		return err
+	}
+	stopped, err := e.Inspect(ctx, old.ID)
+	if err != nil || stopped == nil || stopped.State.Status == "created" {
+		return err
+	}
+	_, err = a.bringRecords(ctx, e, stopped)
+	return err
+}
+
+// removeStale removes containers of the deployment that its new model does not
+// have: services that left the file. Compose would remove whatever carries the
+// project's name, ours or not.
+func (a *app) removeStale(ctx context.Context, e *engine.Engine, m compose.Model, old *engine.Container) error {
+	if old == nil {
+		return nil
+	}
+	expected := m.ContainerNames()
+	all, err := e.Containers(ctx, m.Spec.Name)
+	if err != nil {
+		return err
+	}
+	var stale []string
+	for _, c := range all {
+		if !slices.Contains(expected, c.Name) {
+			stale = append(stale, c.ID)
+		}
+	}
+	return e.Remove(ctx, stale...)
+}
+
+// writeModel keeps the Compose file in the state directory. It is a cache: the
+// containers' labels are the truth.
+func (a *app) writeModel(m compose.Model) (string, error) {
+	content, err := m.YAML()
+	if err != nil {
+		return "", err
+	}
+	dir := a.dirs.Deployment(engine.LocalHost, m.Spec.Name)
+	if err := settings.MakePrivate(dir); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "compose.yaml")
+	return path, renameio.WriteFile(path, content, 0o600)
+}
+
+// dryRun is the deploy path cut short: the model that would be written. It
+// builds the image, whose name is part of the model, and creates nothing else.
+func (a *app) dryRun(ctx context.Context, e *engine.Engine, d *deployment) (any, error) {
+	m, err := a.model(ctx, e, d)
+	if err != nil {
+		return nil, err
+	}
+	if m.Services != nil {
+		if m.Host.Subnet, err = a.subnet(ctx, e, m.Spec.Name); err != nil {
+			return nil, err
+		}
+	}
+	content, err := m.YAML()
+	if err != nil {
+		return nil, err
+	}
+	return modelAnswer{Name: d.spec.Name, Compose: string(content)}, nil
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// deploymentAnswer is what the life-cycle commands say of one deployment.
+type deploymentAnswer struct {
+	Name      string         `json:"name"`
+	Host      string         `json:"host"`
+	Runtime   string         `json:"runtime"`
+	Container string         `json:"container"`
+	Agent     string         `json:"agent"`
+	Mode      spec.Mode      `json:"mode"`
+	Workspace spec.Workspace `json:"workspace"`
+	Image     string         `json:"image"`
+	State     string         `json:"state"`
+	Detail    string         `json:"detail,omitempty"`
+	ExitCode  *int           `json:"exit_code,omitempty"`
+	Created   time.Time      `json:"created"`
+	Changed   bool           `json:"changed"`
+	Run       *spec.Record   `json:"run,omitempty"`
+
+	silent bool
+}
+
+// describe puts together what is known of a deployment.
+func (a *app) describe(c *engine.Container, s spec.Spec, record *spec.Record) *deploymentAnswer {
+	d := &deploymentAnswer{
+		Name: s.Name, Host: engine.LocalHost, Runtime: a.openEngine.Runtime, Container: c.Name, Agent: s.Agent,
+		Mode: s.Mode, Workspace: s.Workspace, Image: c.Config.Image, State: c.State.Status, Created: c.Created.UTC(), Run: record,
+	}
+	if failure, failed := c.State.Failure(); failed && c.State.Alive() {
+		d.State, d.Detail = "failed", failure.Phase+": "+failure.Reason
+	}
+	if !c.State.Alive() && c.State.Status != "created" {
+		code := c.State.ExitCode
+		d.ExitCode = &code
+	}
+	return d
+}
+
+// text says what now exists, and the next command.
+func (d *deploymentAnswer) text(w io.Writer) {
+	switch {
+	case d.silent:
+	case d.ExitCode != nil && d.Mode == spec.Headless:
+		fmt.Fprintf(w, "%s: %s, exit code %d", d.Name, d.outcome(), *d.ExitCode)
+		if d.Run != nil {
+			fmt.Fprintf(w, ", run %s", d.Run.ID)
+		}
+		fmt.Fprintln(w)
+	case d.ExitCode != nil:
+		fmt.Fprintf(w, "%s: %s (%s, %s)\n", d.Name, d.State, d.Agent, d.Mode)
+	case d.Mode == spec.Headless:
+		fmt.Fprintf(w, "%s: %s (%s, headless); follow it: agent-container logs -f %s\n", d.Name, d.State, d.Agent, d.Name)
+	case d.Mode == spec.Interactive:
+		fmt.Fprintf(w, "%s: %s (%s, interactive); look: agent-container exec %s -- tmux attach\n", d.Name, d.State, d.Agent, d.Name)
+	default:
+		fmt.Fprintf(w, "%s: %s (%s, idle); work: agent-container exec %s CMD...\n", d.Name, d.State, d.Agent, d.Name)
+	}
+}
+
+func (d *deploymentAnswer) outcome() string {
+	if d.Run == nil || d.Run.Outcome == "" {
+		return d.State
+	}
+	return string(d.Run.Outcome)
+}

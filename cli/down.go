@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+func yesFlag() ucli.Flag {
+	return &ucli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do it without asking"}
+}
+
+func downCommand() command {
+	return command{
+		name: "down", group: groupLife, args: "NAME", usage: "remove a deployment's containers and network; volumes stay",
+		flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "purge", Usage: "also its volumes (workspace, logins, keys) and state; run records stay"},
+			yesFlag(),
+		},
+		min: 1, max: 1,
+		run: func(a *app, ctx context.Context, c *ucli.Context) (any, error) {
+			return a.down(ctx, c, c.Bool("purge"), false)
+		},
+	}
+}
+
+func wipeCommand() command {
+	return command{
+		name: "wipe", group: groupLife, args: "NAME", usage: "remove everything of a deployment, run records too",
+		flags: []ucli.Flag{yesFlag()}, min: 1, max: 1,
+		run: func(a *app, ctx context.Context, c *ucli.Context) (any, error) {
+			return a.down(ctx, c, true, true)
+		},
+	}
+}
+
+// removal is what down found, and what it removed.
+type removal struct {
+	Name       string   `json:"name"`
+	Containers []string `json:"containers"`
+	Volumes    []string `json:"volumes"`
+	Records    bool     `json:"records_removed"`
+}
+
+func (r *removal) text(w io.Writer) {
+	fmt.Fprintf(w, "%s: removed %d containers, %d volumes", r.Name, len(r.Containers), len(r.Volumes))
+	if r.Records {
+		fmt.Fprint(w, ", its run records")
+	}
+	fmt.Fprintln(w)
+}
+
+// down removes a deployment. It needs no readable spec: it goes by labels, and
+// what has our name without our label is refused before anything happens.
+func (a *app) down(ctx context.Context, c *ucli.Context, purge, records bool) (any, error) {
+	name, err := deploymentName(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.config(); err != nil {
+		return nil, err
+	}
+	e, err := a.engine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.refuseForeign(ctx, e, name); err != nil {
+		return nil, err
+	}
+	if err := a.existsAtAll(ctx, e, name, records); err != nil {
+		return nil, err
+	}
+	if err := a.confirm(c, removalQuestion(name, purge, records)); err != nil {
+		return nil, err
+	}
+	release, err := a.lock(name)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return a.remove(ctx, e, name, purge, records)
+}
+
+func removalQuestion(name string, purge, records bool) string {
+	switch {
+	case records:
+		return fmt.Sprintf("remove %s with its volumes and run records", name)
+	case purge:
+		return fmt.Sprintf("remove %s with its volumes: workspace, logins and keys", name)
+	}
+	return fmt.Sprintf("remove the containers of %s; its volumes stay", name)
+}
+
+// refuseForeign returns a *engine.ForeignError for a container or volume that
+// has a name of this deployment without its label.
+func (a *app) refuseForeign(ctx context.Context, e *engine.Engine, name string) error {
+	if _, err := a.find(ctx, e, name); err != nil {
+		return err
+	}
+	return e.CheckVolumes(ctx, name, volumeNames(spec.Spec{Name: name, Workspace: spec.Persistent}))
+}
+
+// existsAtAll returns a *failure with code 4 when nothing of the deployment is
+// left that could be removed: a mistyped name must not look like success.
+func (a *app) existsAtAll(ctx context.Context, e *engine.Engine, name string, records bool) error {
+	anything, err := e.Anything(ctx, name)
+	if err != nil || anything {
+		return err
+	}
+	if _, err := os.Stat(a.dirs.Deployment(engine.LocalHost, name)); err == nil {
+		return nil
+	}
+	if l, err := a.runs().List(name); err == nil && records && len(l.Records) > 0 {
+		return nil
+	}
+	return fail(exitNotFound, "see: agent-container list", "no deployment %s", name)
+}
+
+// remove stops, brings in the records, and removes, so that a kill at any point
+// leaves something that the same command finishes.
+func (a *app) remove(ctx context.Context, e *engine.Engine, name string, purge, records bool) (any, error) {
+	r := &removal{Name: name, Containers: []string{}, Volumes: []string{}}
+	if err := a.stopAll(ctx, e, name); err != nil {
+		return nil, err
+	}
+	all, err := e.Containers(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, c := range all {
+		if c.IsAgent() && c.State.Status != "created" && !records {
+			if _, err := a.bringRecords(ctx, e, c); err != nil {
+				return nil, err
+			}
+		}
+		ids = append(ids, c.ID)
+		r.Containers = append(r.Containers, c.Name)
+	}
+	if err := e.Remove(ctx, ids...); err != nil {
+		return nil, err
+	}
+	if err := e.RemoveNetworks(ctx, name); err != nil {
+		return nil, err
+	}
+	if purge {
+		if r.Volumes, err = e.RemoveVolumes(ctx, name); err != nil {
+			return nil, err
+		}
+		if err := e.RemoveSharedNetwork(ctx); err != nil {
+			return nil, err
+		}
+		if err := os.RemoveAll(a.dirs.Deployment(engine.LocalHost, name)); err != nil {
+			return nil, err
+		}
+	}
+	if records {
+		r.Records = true
+		return r, a.runs().Remove(engine.LocalHost, name)
+	}
+	return r, nil
+}
+
+// confirm asks on a terminal and needs --yes elsewhere.
+func (a *app) confirm(c *ucli.Context, question string) error {
+	if c.Bool("yes") {
+		return nil
+	}
+	if !a.terminal {
+		return refuse("add --yes", "%s needs a confirmation, and there is no terminal", c.Command.FullName())
+	}
+	fmt.Fprintf(a.err, "agent-container: %s? [y/N] ", question)
+	line, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return refuse("", "not confirmed")
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/process"
+	"github.com/agent-container/agent-container/spec"
+)
+
+func execCommand() command {
+	return command{
+		name: "exec", group: groupWork, args: "NAME CMD...", usage: "run a command in a deployment, with the agent's environment",
+		detail: "Exits with the command's own code. After NAME nothing is ours: agent-container exec --json NAME CMD...",
+		min:    2, max: -1, child: true, run: (*app).exec,
+	}
+}
+
+// execAnswer is the end of a command that ran.
+type execAnswer struct {
+	Name     string   `json:"name"`
+	Command  []string `json:"command"`
+	ExitCode int      `json:"exit_code"`
+}
+
+func (a *app) exec(ctx context.Context, c *ucli.Context) (any, error) {
+	e, found, s, err := a.named(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if found.State.Status != "running" {
+		return nil, fail(exitNotFound, "run: agent-container up "+s.Name, "nothing is running in %s: it is %s", s.Name, found.State.Status)
+	}
+	argv := c.Args().Tail()
+	answer := execAnswer{Name: s.Name, Command: argv}
+	err = e.Exec(ctx, compose.ProjectName(s.Name), append([]string{spec.ContainerGuest, "env"}, argv...), a.streams())
+	var exit *process.ExitError
+	if errors.As(err, &exit) {
+		answer.ExitCode = exit.Code
+		return nil, childExit(exit.Code, argv[0], answer)
+	}
+	return answer, afterStart(err)
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/settings"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// specFlags are the flags of up and redeploy that describe a deployment.
+func specFlags() []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.StringFlag{Name: "agent", Usage: "the agent: " + strings.Join(spec.AgentNames(), ", ")},
+		&ucli.StringFlag{Name: "mode", Usage: "interactive, headless or idle"},
+		&ucli.StringFlag{Name: "workspace", Usage: "persistent, bind (read-only) or ephemeral"},
+		&ucli.StringFlag{Name: "workspace-dir", Usage: "the host `DIR` of a bind workspace"},
+		&ucli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "`NAME[=VALUE]` for the agent; NAME alone takes the value from here, which keeps it out of the shell's history"},
+		&ucli.StringSliceFlag{Name: "env-file", Usage: "a `FILE` of NAME=VALUE lines; later ones win"},
+		&ucli.StringFlag{Name: "task", Usage: "what to do: `TEXT`, @FILE, or - for standard input"},
+		&ucli.BoolFlag{Name: "foreground", Usage: "follow a headless run and exit with the agent's code"},
+		&ucli.BoolFlag{Name: "dry-run", Usage: "print the Compose model and stop"},
+	}
+}
+
+// specFields are the flags of specFlags that are fields of the spec.
+var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "env", "env-file"}
+
+// typedSpec says whether any flag was typed that is a field of the spec.
+func typedSpec(c *ucli.Context) bool {
+	return slices.ContainsFunc(specFields, c.IsSet)
+}
+
+// newSpec is the spec of a new deployment: settings, and the typed flags over
+// them.
+func (a *app) newSpec(c *ucli.Context, name string) (spec.Spec, error) {
+	s := spec.Spec{
+		Name:      name,
+		Agent:     a.settings.Get("agent").Text,
+		Mode:      spec.Mode(a.settings.Get("mode").Text),
+		Workspace: spec.Workspace(a.settings.Get("workspace").Text),
+		Timezone:  a.timezone(),
+	}
+	if err := a.applySettings(&s); err != nil {
+		return s, err
+	}
+	if err := a.applyFlags(&s, c); err != nil {
+		return s, err
+	}
+	return s, s.Validate()
+}
+
+// applySettings takes into s what comes from files every time, also on a
+// redeploy.
+func (a *app) applySettings(s *spec.Spec) error {
+	get := func(key string) string { return a.settings.Get(key).Text }
+	restart, err := spec.ParseRestart(get("headless_restart"))
+	if err != nil {
+		return err
+	}
+	s.Restart = restart
+	s.RecordTask = get("record_task") == "true"
+	s.BaseImage = get("base_image")
+	if s.CABundle, err = a.caBundle(get("ca_bundle")); err != nil {
+		return err
+	}
+	s.Limits = spec.Limits{}
+	if s.Limits.Pids, err = settings.ParsePids(get("limits.pids")); err != nil {
+		return err
+	}
+	if m := get("limits.memory"); m != "" {
+		if s.Limits.MemoryBytes, err = settings.ParseBytes(m); err != nil {
+			return err
+		}
+	}
+	if n := get("limits.cpus"); n != "" {
+		if s.Limits.CPUs, err = settings.ParseCPUs(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyFlags puts the typed flags over s.
+func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
+	if c.IsSet("agent") {
+		s.Agent = c.String("agent")
+	}
+	if c.IsSet("mode") {
+		s.Mode = spec.Mode(c.String("mode"))
+	}
+	if c.IsSet("workspace") {
+		s.Workspace = spec.Workspace(c.String("workspace"))
+		if s.Workspace != spec.Bind {
+			s.WorkspaceDir = ""
+		}
+	}
+	if c.IsSet("workspace-dir") {
+		dir, err := existingDirectory("--workspace-dir", c.String("workspace-dir"))
+		if err != nil {
+			return err
+		}
+		s.WorkspaceDir = dir
+	}
+	if c.IsSet("env-file") {
+		s.EnvFiles = nil
+		for _, f := range c.StringSlice("env-file") {
+			path, err := filepath.Abs(f)
+			if err != nil {
+				return err
+			}
+			s.EnvFiles = append(s.EnvFiles, path)
+		}
+	}
+	for _, e := range c.StringSlice("env") {
+		name, _, _ := strings.Cut(e, "=")
+		s.EnvNames = append(s.EnvNames, name)
+	}
+	slices.Sort(s.EnvNames)
+	s.EnvNames = slices.Compact(s.EnvNames)
+	return nil
+}
+
+// existingDirectory returns the absolute path of a directory, links resolved,
+// or refuses.
+func existingDirectory(flag, dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", refuse("create it, or name another directory", "%s: %v", flag, err)
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", refuse("", "%s: %v", flag, err)
+	}
+	if !info.IsDir() {
+		return "", refuse("name a directory", "%s: %s is not a directory", flag, abs)
+	}
+	return abs, nil
+}
+
+// caBundle resolves the setting to "none" or the path of a readable file.
+func (a *app) caBundle(setting string) (string, error) {
+	origin := "ca_bundle"
+	if setting == "auto" {
+		setting = "none"
+		for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
+			if path := a.env(name); path != "" {
+				setting, origin = path, name
+				break
+			}
+		}
+	}
+	if setting == "none" {
+		return setting, nil
+	}
+	info, err := os.Stat(setting)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", setting)
+	}
+	if err != nil {
+		return "", refuse("correct "+origin+", or set ca_bundle: none", "%s: %v", origin, err)
+	}
+	return setting, nil
+}
+
+// timezone is the host's IANA zone, so that limits and times an agent speaks
+// of are the user's.
+func (a *app) timezone() string {
+	if tz := strings.TrimPrefix(a.env("TZ"), ":"); tz != "" && !strings.HasPrefix(tz, "/") {
+		return tz
+	}
+	target, err := os.Readlink("/etc/localtime")
+	if _, zone, ok := strings.Cut(target, "zoneinfo/"); err == nil && ok {
+		return zone
+	}
+	return "UTC"
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// errLeft says that a followed run goes on without us.
+var errLeft = errors.New("left running")
+
+// follow copies a headless run's output until it is over, through restarts,
+// and returns its container. The engine's own ways of waiting all return at the
+// first exit while it restarts the container, so inspect is asked each time.
+// The first INT or TERM stops the run, the second kills it; HUP leaves it.
+func (a *app) follow(ctx context.Context, e *engine.Engine, name string) (*engine.Container, error) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	stops := newStopper(a, e, name, cancel)
+	defer stops.close()
+	since := ""
+	var attempt time.Time // when the attempt that is followed started
+	for {
+		logErr := e.Logs(ctx, compose.ProjectName(name), true, since, "", a.streams())
+		c, err := a.untilSettled(ctx, e, name, attempt)
+		switch {
+		case errors.Is(context.Cause(ctx), errLeft):
+			return nil, errLeft
+		case err != nil:
+			return nil, err
+		case !c.State.Alive():
+			return c, stops.cause()
+		case logErr != nil:
+			// Our output is closed, or the log cannot be read; the run goes on.
+			return nil, errLeft
+		}
+		attempt = c.State.StartedAt
+		since = c.State.StartedAt.Format(time.RFC3339Nano)
+	}
+}
+
+// settleTime bounds how long the engine may still call a container running
+// after its log has ended.
+const settleTime = 10 * time.Second
+
+// untilSettled inspects until the container has ended or runs another attempt
+// than the one that started at attempt.
+func (a *app) untilSettled(ctx context.Context, e *engine.Engine, name string, attempt time.Time) (*engine.Container, error) {
+	deadline := time.Now().Add(settleTime)
+	for {
+		c, err := e.Inspect(ctx, compose.ProjectName(name))
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			return nil, fail(exitOurs, "see: agent-container runs list "+name, "the container of %s was removed while it was followed", name)
+		}
+		first := attempt.IsZero() && c.RestartCount == 0
+		same := first || c.State.StartedAt.Equal(attempt)
+		if !c.State.Alive() || c.State.Status != "restarting" && !same || time.Now().After(deadline) && c.State.Status != "restarting" {
+			return c, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// stopper answers signals while a run is followed.
+type stopper struct {
+	app    *app
+	former func(os.Signal)
+	first  chan struct{} // closed at the first stop
+	err    error
+	calls  int
+}
+
+func newStopper(a *app, e *engine.Engine, name string, cancel context.CancelCauseFunc) *stopper {
+	s := &stopper{app: a, first: make(chan struct{})}
+	s.former = a.signals.set(func(sig os.Signal) {
+		if sig == syscall.SIGHUP {
+			cancel(errLeft)
+			return
+		}
+		s.calls++
+		switch s.calls {
+		case 1:
+			s.err = errInterrupted
+			if sig == syscall.SIGTERM {
+				s.err = errTerminated
+			}
+			a.say("stopping %s; again to kill it", name)
+			close(s.first)
+			go func() {
+				if err := e.Stop(context.Background(), compose.ProjectName(name)); err != nil {
+					a.say("error: stop %s: %s", name, oneLine(err.Error()))
+				}
+			}()
+		case 2:
+			go func() {
+				if err := e.Kill(context.Background(), compose.ProjectName(name)); err != nil {
+					a.say("error: kill %s: %s", name, oneLine(err.Error()))
+				}
+			}()
+		}
+	})
+	return s
+}
+
+func (s *stopper) close() { s.app.signals.set(s.former) }
+
+// cause is why the run was stopped by us, nil when it was not.
+func (s *stopper) cause() error {
+	select {
+	case <-s.first:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// followToEnd follows a run, settles it and turns its end into an answer: nil
+// for the agent's 0, else a failure with its code.
+func (a *app) followToEnd(ctx context.Context, e *engine.Engine, s spec.Spec) (any, error) {
+	c, err := a.follow(ctx, e, s.Name)
+	switch {
+	case errors.Is(err, errLeft):
+		f := fail(exitOurs, "follow it: agent-container logs -f "+s.Name+"; its end: agent-container runs list "+s.Name, "%s goes on without us", s.Name)
+		return nil, f
+	case err != nil && c == nil:
+		return nil, afterStart(err)
+	}
+	record, settleErr := a.settle(context.WithoutCancel(ctx), e, c, s)
+	answer := a.describe(c, s, record)
+	if err != nil {
+		f := asFailure(err)
+		f.data = answer
+		return nil, f
+	}
+	if settleErr != nil {
+		return nil, afterStart(settleErr)
+	}
+	if c.State.ExitCode != 0 {
+		return nil, childExit(c.State.ExitCode, s.Agent, answer)
+	}
+	answer.silent = true // the agent has spoken
+	return answer, nil
+}

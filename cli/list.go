@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+func listCommand() command {
+	return command{
+		name: "list", aliases: []string{"ls"}, group: groupLook, usage: "list the deployments",
+		run: (*app).list,
+	}
+}
+
+// listAnswer is the deployments of one host.
+type listAnswer struct {
+	Deployments []listed `json:"deployments"`
+
+	now      time.Time
+	terminal bool
+}
+
+type listed struct {
+	deploymentAnswer
+	Services []listedService `json:"services,omitempty"`
+	Problem  string          `json:"problem,omitempty"` // what could not be read
+}
+
+type listedService struct {
+	Container string `json:"container"`
+	State     string `json:"state"`
+}
+
+// list reads everything from what the engine says of the containers; it enters
+// none.
+func (a *app) list(ctx context.Context, _ *ucli.Context) (any, error) {
+	if err := a.config(); err != nil {
+		return nil, err
+	}
+	e, err := a.engine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := e.Containers(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	answer := listAnswer{Deployments: []listed{}, now: time.Now(), terminal: a.terminal}
+	services := map[string][]listedService{}
+	for _, c := range all {
+		if !c.IsAgent() {
+			services[c.Deployment()] = append(services[c.Deployment()], listedService{c.Name, c.State.Status})
+		}
+	}
+	for _, c := range all {
+		if c.IsAgent() {
+			answer.Deployments = append(answer.Deployments, a.listed(c, services[c.Deployment()]))
+		}
+	}
+	return answer, nil
+}
+
+func (a *app) listed(c *engine.Container, services []listedService) listed {
+	s, err := specOf(c)
+	l := listed{Services: services}
+	if err != nil {
+		s = spec.Spec{Name: c.Deployment()}
+		l.Problem = err.Error()
+	}
+	l.deploymentAnswer = *a.describe(c, s, nil)
+	return l
+}
+
+func (l listAnswer) text(w io.Writer) {
+	var rows [][]string
+	for _, d := range l.Deployments {
+		state := d.State
+		if d.Detail != "" {
+			state += " " + spec.Printable(d.Detail, 60)
+		}
+		code := ""
+		if d.ExitCode != nil {
+			code = strconv.Itoa(*d.ExitCode)
+		}
+		rows = append(rows, []string{d.Name, d.Agent, string(d.Mode), string(d.Workspace), state, code, age(d.Created, l.now, l.terminal)})
+	}
+	header := "CREATED"
+	if l.terminal {
+		header = "AGE"
+	}
+	table(w, []string{"NAME", "AGENT", "MODE", "WORKSPACE", "STATE", "EXIT", header}, rows)
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose"
+)
+
+func logsCommand() command {
+	return command{
+		name: "logs", group: groupWork, args: "NAME", usage: "print what a deployment's agent container has said",
+		flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the container ends"},
+			&ucli.StringFlag{Name: "tail", Usage: "only the last `N` lines"},
+			&ucli.StringFlag{Name: "since", Usage: "only since `T`: 10m, or 2026-01-02T15:04:05Z"},
+		},
+		min: 1, max: 1, run: (*app).logs,
+	}
+}
+
+// logsAnswer names whose output went to stderr, with --json.
+type logsAnswer struct {
+	Name      string `json:"name"`
+	Container string `json:"container"`
+}
+
+var daysPattern = regexp.MustCompile(`^\d+$`)
+
+func (a *app) logs(ctx context.Context, c *ucli.Context) (any, error) {
+	tail, since := c.String("tail"), c.String("since")
+	if _, err := strconv.ParseUint(tail, 10, 31); tail != "" && tail != "all" && err != nil {
+		return nil, refuse("use a number of lines", "--tail: %q is not a number", tail)
+	}
+	if since != "" && !validSince(since) {
+		return nil, refuse("use 10m, 2h30m or 2026-01-02T15:04:05Z", "--since: %q is neither a duration nor a time", since)
+	}
+	e, found, s, err := a.named(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.settle(ctx, e, found, s); err != nil {
+		a.say("warning: %s", oneLine(err.Error()))
+	}
+	container := compose.ProjectName(s.Name)
+	if err := e.Logs(ctx, container, c.Bool("follow"), since, tail, a.streams()); err != nil {
+		return nil, err
+	}
+	return logsAnswer{s.Name, container}, nil
+}
+
+// validSince accepts what every engine does: a Go duration or an RFC 3339 time.
+func validSince(text string) bool {
+	if d, err := time.ParseDuration(text); err == nil {
+		return d >= 0
+	}
+	_, err := time.Parse(time.RFC3339Nano, text)
+	return err == nil && !daysPattern.MatchString(text)
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"archive/tar"
+	"context"
+	"fmt"
+
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/runs"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// bringRecords brings a container's run records to the host and returns the
+// newest, nil when it has none. Every verb that names one deployment does so,
+// and always before a removal.
+func (a *app) bringRecords(ctx context.Context, e *engine.Engine, c *engine.Container) (*spec.Record, error) {
+	var brought runs.Brought
+	_, err := e.CopyOut(ctx, c.ID, spec.ContainerRunsDir, func(t *tar.Reader) error {
+		var err error
+		brought, err = a.runs().Bring(t, runs.Container{
+			Host: engine.LocalHost, Deployment: c.Deployment(), Image: c.Image,
+			Alive: c.State.Alive(), Engine: c.State.Report(),
+		})
+		return err
+	})
+	for _, reason := range brought.LeftOut {
+		a.say("warning: a run record of %s was left out: %s", c.Deployment(), reason)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bring in the run records of %s: %w", c.Deployment(), err)
+	}
+	return brought.Last(), nil
+}
+
+// settle brings in the records and, when a job is over, stops the services
+// that were only there for it.
+func (a *app) settle(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*spec.Record, error) {
+	record, err := a.bringRecords(ctx, e, c)
+	if err != nil || s.Mode != spec.Headless || c.State.Alive() || c.State.Status == "created" {
+		return record, err
+	}
+	all, err := e.Containers(ctx, s.Name)
+	if err != nil {
+		return record, err
+	}
+	var services []string
+	for _, other := range all {
+		if !other.IsAgent() && other.State.Alive() {
+			services = append(services, other.ID)
+		}
+	}
+	return record, e.Stop(ctx, services...)
+}
+
+// current finds the agent container of a deployment and its spec. It returns a
+// *failure with code 4 when there is none, and a *engine.ForeignError when its
+// name belongs to something else.
+func (a *app) current(ctx context.Context, e *engine.Engine, name string) (*engine.Container, spec.Spec, error) {
+	c, err := a.find(ctx, e, name)
+	if err != nil {
+		return nil, spec.Spec{}, err
+	}
+	if c == nil {
+		return nil, spec.Spec{}, fail(exitNotFound, "see: agent-container list; make it: agent-container up "+name, "no deployment %s", name)
+	}
+	s, err := specOf(c)
+	return c, s, err
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+func redeployCommand() command {
+	return command{
+		name: "redeploy", group: groupLife, args: "NAME", usage: "recreate a deployment, with what is typed changed",
+		detail: "Keeps the deployment's agent, mode, workspace and typed environment; files and settings are read again.\n" +
+			"A task is never repeated: a headless job needs a new --task.",
+		flags: specFlags(), min: 1, max: 1, run: (*app).redeploy,
+	}
+}
+
+func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
+	name, err := deploymentName(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.config(); err != nil {
+		return nil, err
+	}
+	e, err := a.engine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	old, s, err := a.current(ctx, e, name)
+	if err != nil {
+		return nil, err
+	}
+	next, err := a.nextSpec(c, s)
+	if err != nil {
+		return nil, err
+	}
+	typed, err := a.typedEnvironment(c)
+	if err != nil {
+		return nil, err
+	}
+	inherited, err := a.inheritedEnvironment(ctx, e, next, typed)
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.prepare(ctx, c, next, inherited)
+	if err != nil {
+		return nil, err
+	}
+	if c.Bool("dry-run") {
+		return a.dryRun(ctx, e, d)
+	}
+	for _, change := range spec.Changes(s, next) {
+		a.say("%s: %s", name, change)
+	}
+	return a.deployAndReport(ctx, c, e, d, old)
+}
+
+// nextSpec is the deployment's spec, with files read again and the typed flags
+// over it.
+func (a *app) nextSpec(c *ucli.Context, s spec.Spec) (spec.Spec, error) {
+	next := s
+	next.Timezone = a.timezone()
+	next.EnvNames = slices.Clone(s.EnvNames)
+	if err := a.applySettings(&next); err != nil {
+		return next, err
+	}
+	if err := a.applyFlags(&next, c); err != nil {
+		return next, err
+	}
+	return next, next.Validate()
+}
+
+// prepareAgain reads a deployment that exists as redeploy would, without its
+// task.
+func (a *app) prepareAgain(ctx context.Context, c *ucli.Context, s spec.Spec) (*deployment, error) {
+	d := &deployment{spec: s}
+	var err error
+	if d.agent, err = spec.LookupAgent(s.Agent); err != nil {
+		return nil, err
+	}
+	d.services, err = a.readServices(ctx, s.Name)
+	return d, err
+}
+
+// specOf reads a deployment's spec from its container.
+func specOf(c *engine.Container) (spec.Spec, error) {
+	s, err := compose.SpecOf(c.Config.Labels)
+	if err != nil {
+		return s, fail(exitFailed, "it was made by another version ("+c.Config.Labels[compose.LabelVersion]+"); use that one, or: agent-container down "+compose.DeploymentOf(c.Name),
+			"the container %s: %w", c.Name, err)
+	}
+	return s, nil
+}

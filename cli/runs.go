@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+func runsCommand() command {
+	return command{
+		name: "runs", group: groupWork, usage: "read the run records",
+		sub: []command{
+			{name: "list", aliases: []string{"ls"}, args: "[NAME]", usage: "list the runs, newest first", max: 1, run: (*app).runsList},
+			{name: "show", args: "ID", usage: "print one run record; the beginning of its id suffices", min: 1, max: 1, run: (*app).runsShow},
+		},
+	}
+}
+
+// runsAnswer is a list of records.
+type runsAnswer struct {
+	Runs       []*spec.Record `json:"runs"`
+	Unreadable []string       `json:"unreadable,omitempty"`
+
+	now      time.Time
+	terminal bool
+}
+
+func (a *app) runsList(ctx context.Context, c *ucli.Context) (any, error) {
+	name := c.Args().First()
+	if name != "" {
+		if err := spec.ValidateName(name); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.config(); err != nil {
+		return nil, err
+	}
+	if name != "" {
+		if err := a.bringIfThere(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	l, err := a.runs().List(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range l.Unreadable {
+		a.say("warning: %s", oneLine(u))
+	}
+	answer := runsAnswer{Runs: l.Records, Unreadable: l.Unreadable, now: time.Now(), terminal: a.terminal}
+	if answer.Runs == nil {
+		answer.Runs = []*spec.Record{}
+	}
+	return answer, nil
+}
+
+// bringIfThere brings in the records of a deployment that has a container. The
+// records on the host can be read without any engine.
+func (a *app) bringIfThere(ctx context.Context, name string) error {
+	e, err := a.engine(ctx)
+	if err != nil {
+		a.say("warning: only the records on this host are shown: %s", oneLine(err.Error()))
+		return nil
+	}
+	found, err := a.find(ctx, e, name)
+	if err != nil || found == nil || found.State.Status == "created" {
+		return err
+	}
+	s, err := specOf(found)
+	if err != nil {
+		return err
+	}
+	_, err = a.settle(ctx, e, found, s)
+	return err
+}
+
+func (r runsAnswer) text(w io.Writer) {
+	var rows [][]string
+	for _, run := range r.Runs {
+		outcome, code := string(run.Outcome), ""
+		if outcome == "" {
+			outcome = "running"
+		}
+		if run.ExitCode != nil {
+			code = strconv.Itoa(*run.ExitCode)
+		}
+		rows = append(rows, []string{
+			run.ID, run.Deployment, spec.Printable(run.Agent, 20), spec.Printable(string(run.Kind), 20),
+			spec.Printable(outcome, 20), code, age(run.StartedAt, r.now, r.terminal),
+		})
+	}
+	header := "STARTED"
+	if r.terminal {
+		header = "AGE"
+	}
+	table(w, []string{"RUN", "NAME", "AGENT", "KIND", "OUTCOME", "EXIT", header}, rows)
+}
+
+// recordAnswer prints a record as it is; JSON escapes every control character.
+type recordAnswer struct{ *spec.Record }
+
+func (r recordAnswer) text(w io.Writer) {
+	b, err := json.MarshalIndent(r.Record, "", "  ")
+	if err != nil { // a record is made of strings, numbers and times
+		panic(err)
+	}
+	w.Write(append(b, '\n'))
+}
+
+func (a *app) runsShow(ctx context.Context, c *ucli.Context) (any, error) {
+	if err := a.config(); err != nil {
+		return nil, err
+	}
+	record, err := a.runs().Find(c.Args().First())
+	if err != nil {
+		return nil, err
+	}
+	if record.EndedAt == nil {
+		// It was open when it was brought in; it may be over now.
+		if err := a.bringIfThere(ctx, record.Deployment); err != nil {
+			return nil, err
+		}
+		record, err = a.runs().Find(record.ID)
+	}
+	return recordAnswer{record}, err
+}

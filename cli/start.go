@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+func startCommand() command {
+	return command{
+		name: "start", group: groupLife, args: "NAME", usage: "start a stopped deployment",
+		min: 1, max: 1, run: (*app).start,
+	}
+}
+
+func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
+	e, found, s, err := a.named(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case found.State.Alive():
+		a.say("%s is running already", s.Name)
+		return a.awaitAndReport(ctx, e, s, false)
+	case found.State.Status == "created":
+		return nil, refuse("run again: agent-container up "+s.Name+" with its flags", "%s was created and perhaps never filled", s.Name)
+	case s.Mode == spec.Headless:
+		if _, err := a.settle(ctx, e, found, s); err != nil {
+			return nil, err
+		}
+		return nil, refuse("run: agent-container redeploy "+s.Name+" --task ...", "%s is a finished job: a task is a one-shot instruction", s.Name)
+	}
+	if err := a.startAgain(ctx, e, s); err != nil {
+		return nil, err
+	}
+	return a.awaitAndReport(ctx, e, s, true)
+}
+
+// startAgain starts a stopped deployment with the fill it has.
+func (a *app) startAgain(ctx context.Context, e *engine.Engine, s spec.Spec) error {
+	release, err := a.lock(s.Name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	all, err := e.Containers(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	return e.Start(ctx, s.Name, len(all) > 1)
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+func stopCommand() command {
+	return command{
+		name: "stop", group: groupLife, args: "NAME", usage: "stop a deployment; its volumes and container stay",
+		min: 1, max: 1, run: (*app).stop,
+	}
+}
+
+func (a *app) stop(ctx context.Context, c *ucli.Context) (any, error) {
+	e, found, s, err := a.named(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	release, err := a.lock(s.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	changed := found.State.Alive()
+	if err := a.stopAll(ctx, e, s.Name); err != nil {
+		return nil, err
+	}
+	now, err := e.Inspect(ctx, found.ID)
+	if err != nil || now == nil {
+		return nil, err
+	}
+	record, err := a.bringRecords(ctx, e, now)
+	if err != nil {
+		return nil, err
+	}
+	answer := a.describe(now, s, record)
+	answer.Changed = changed
+	return answer, nil
+}
+
+// stopAll stops what runs of a deployment: the agent first, then its services,
+// which it may need while it ends.
+func (a *app) stopAll(ctx context.Context, e *engine.Engine, name string) error {
+	all, err := e.Containers(ctx, name)
+	if err != nil {
+		return err
+	}
+	var agents, services []string
+	for _, c := range all {
+		switch {
+		case !c.State.Alive():
+		case c.IsAgent():
+			agents = append(agents, c.ID)
+		default:
+			services = append(services, c.ID)
+		}
+	}
+	return e.Stop(ctx, slices.Concat(agents, services)...)
+}
+
+// named is the beginning of every command on one existing deployment.
+func (a *app) named(ctx context.Context, c *ucli.Context) (*engine.Engine, *engine.Container, spec.Spec, error) {
+	name, err := deploymentName(c)
+	if err != nil {
+		return nil, nil, spec.Spec{}, err
+	}
+	if err := a.config(); err != nil {
+		return nil, nil, spec.Spec{}, err
+	}
+	e, err := a.engine(ctx)
+	if err != nil {
+		return nil, nil, spec.Spec{}, err
+	}
+	found, s, err := a.current(ctx, e, name)
+	return e, found, s, err
+}

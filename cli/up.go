@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+func upCommand() command {
+	return command{
+		name: "up", group: groupLife, args: "NAME", usage: "deploy an agent, or start it again",
+		detail: "Deploys NAME when it is absent. When it runs, or is a finished job, that is reported and nothing is run again;\n" +
+			"a stopped session is started. To change a deployment, or to give it a new task, use redeploy.",
+		flags: specFlags(), min: 1, max: 1, run: (*app).up,
+	}
+}
+
+func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
+	name, err := deploymentName(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.config(); err != nil {
+		return nil, err
+	}
+	// Bad input is refused before the engine is asked or anything is made.
+	wanted, err := a.newSpec(c, name)
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.engine(ctx)
+	if err != nil {
+		// What is wrong with the input is worth knowing without an engine too.
+		if _, inputErr := a.prepare(ctx, c, wanted, nil); inputErr != nil {
+			return nil, inputErr
+		}
+		return nil, err
+	}
+	found, err := a.find(ctx, e, name)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil && found.State.Status != "created" {
+		return a.upExisting(ctx, c, e, found)
+	}
+	d, err := a.prepare(ctx, c, wanted, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.Bool("dry-run") {
+		return a.dryRun(ctx, e, d)
+	}
+	return a.deployAndReport(ctx, c, e, d, found)
+}
+
+// find returns the agent container of a deployment, nil when there is none,
+// or a *engine.ForeignError.
+func (a *app) find(ctx context.Context, e *engine.Engine, name string) (*engine.Container, error) {
+	c, err := e.Inspect(ctx, compose.ProjectName(name))
+	if err != nil || c == nil {
+		return nil, err
+	}
+	if !compose.Owned(c.Config.Labels, name) {
+		return nil, &engine.ForeignError{Kind: "container", Name: c.Name}
+	}
+	return c, nil
+}
+
+// deployAndReport deploys under the deployment's lock and then, without it,
+// waits or follows. old is the container that the decision was made on.
+func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.Engine, d *deployment, old *engine.Container) (any, error) {
+	release, err := a.lockUnchanged(ctx, e, d.spec.Name, old)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	a.announce(d)
+	if err := a.deploy(ctx, e, d, old); err != nil {
+		return nil, err
+	}
+	release()
+	if c.Bool("foreground") {
+		return a.followToEnd(ctx, e, d.spec)
+	}
+	return a.awaitAndReport(ctx, e, d.spec, true)
+}
+
+// lockUnchanged holds the deployment's lock, unless its container is another
+// one than old by now. Deciding needs no lock; acting on the decision does.
+func (a *app) lockUnchanged(ctx context.Context, e *engine.Engine, name string, old *engine.Container) (func(), error) {
+	release, err := a.lock(name)
+	if err != nil {
+		return nil, err
+	}
+	now, err := a.find(ctx, e, name)
+	if err == nil && (now == nil) != (old == nil) || now != nil && old != nil && now.ID != old.ID {
+		err = fail(exitBusy, "run the command again", "another operation changed %s meanwhile", name)
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// announce says what is worth knowing before a deploy.
+func (a *app) announce(d *deployment) {
+	if d.spec.Workspace == spec.Ephemeral {
+		a.say("NOTE: an ephemeral workspace is lost with its container: what is not pushed is gone")
+	}
+	if d.spec.Mode == spec.Interactive && d.fill.task != nil && !d.agent.TakesTask {
+		a.say("NOTE: %s takes no task at its start; it is in %s/%s, paste it in", d.agent.Name, spec.ContainerRunDir, spec.FillTask)
+	}
+	for _, key := range []string{"agent", "mode", "workspace"} {
+		if v := a.settings.Get(key); v.Origin != "default" && specValue(d.spec, key) == v.Text {
+			a.say("%s: %s (%s)", key, v.Text, v.Origin)
+		}
+	}
+}
+
+func specValue(s spec.Spec, key string) string {
+	switch key {
+	case "agent":
+		return s.Agent
+	case "mode":
+		return string(s.Mode)
+	}
+	return string(s.Workspace)
+}
+
+// awaitAndReport waits for a started deployment and says what now exists.
+func (a *app) awaitAndReport(ctx context.Context, e *engine.Engine, s spec.Spec, changed bool) (any, error) {
+	status, err := a.await(ctx, e, s.Name)
+	if err != nil {
+		return nil, fmt.Errorf("wait for %s: %w", s.Name, err)
+	}
+	c, _, err := a.current(ctx, e, s.Name)
+	if err != nil {
+		return nil, err
+	}
+	record, err := a.settle(ctx, e, c, s)
+	if err != nil {
+		return nil, err
+	}
+	answer := a.describe(c, s, record)
+	answer.Changed = changed
+	if status.State == spec.Failed {
+		return nil, setupFailure(s.Name, status, answer)
+	}
+	return answer, nil
+}
+
+// upExisting answers up for a deployment that exists: nothing that was typed
+// is ever dropped silently, and no task is run twice.
+func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container) (any, error) {
+	s, err := specOf(found)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.refuseChanges(ctx, c, e, s); err != nil {
+		return nil, err
+	}
+	if c.Bool("foreground") && s.Mode != spec.Headless {
+		return nil, refuse("drop --foreground", "--foreground follows a headless run; %s is %s", s.Name, s.Mode)
+	}
+	if c.Bool("dry-run") {
+		d, err := a.prepareAgain(ctx, c, s)
+		if err != nil {
+			return nil, err
+		}
+		return a.dryRun(ctx, e, d)
+	}
+	switch {
+	case found.State.Alive() && c.Bool("foreground"):
+		return a.followToEnd(ctx, e, s)
+	case found.State.Alive():
+		a.say("%s is running already", s.Name)
+		return a.awaitAndReport(ctx, e, s, false)
+	case s.Mode == spec.Headless:
+		return a.reportFinished(ctx, c, e, found, s)
+	}
+	if err := a.startAgain(ctx, e, s); err != nil {
+		return nil, err
+	}
+	return a.awaitAndReport(ctx, e, s, true)
+}
+
+// reportFinished tells how a finished job ended. It is never run again.
+func (a *app) reportFinished(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, s spec.Spec) (any, error) {
+	record, err := a.settle(ctx, e, found, s)
+	if err != nil {
+		return nil, err
+	}
+	answer := a.describe(found, s, record)
+	a.say("%s is finished; a task is never run again unasked", s.Name)
+	a.say("hint: run a new one: agent-container redeploy %s --task ...", s.Name)
+	if code := found.State.ExitCode; c.Bool("foreground") && code != 0 {
+		return nil, childExit(code, s.Agent, answer)
+	}
+	return answer, nil
+}
+
+// refuseChanges refuses typed flags that differ from the deployment, naming
+// redeploy.
+func (a *app) refuseChanges(ctx context.Context, c *ucli.Context, e *engine.Engine, s spec.Spec) error {
+	hint := "run: agent-container redeploy " + s.Name + " with these flags"
+	if c.IsSet("task") {
+		return refuse("run: agent-container redeploy "+s.Name+" --task ...", "%s exists, and a new task needs a new container", s.Name)
+	}
+	if !typedSpec(c) {
+		return nil
+	}
+	typed := s
+	if c.IsSet("env") {
+		typed.EnvNames = nil
+	}
+	if err := a.applyFlags(&typed, c); err != nil {
+		return err
+	}
+	if err := typed.Validate(); err != nil {
+		return err
+	}
+	if changes := spec.Changes(s, typed); len(changes) > 0 {
+		return refuse(hint, "%s exists and differs: %s", s.Name, changes[0])
+	}
+	return a.refuseNewValues(ctx, c, e, s, hint)
+}
+
+// refuseNewValues refuses a typed variable whose value is another one now.
+func (a *app) refuseNewValues(ctx context.Context, c *ucli.Context, e *engine.Engine, s spec.Spec, hint string) error {
+	typed, err := a.typedEnvironment(c)
+	if err != nil || len(typed) == 0 {
+		return err
+	}
+	filled, err := filledEnvironment(ctx, e, s.Name)
+	if err != nil {
+		return err
+	}
+	for name, value := range typed {
+		if filled[name] != value {
+			return refuse(hint, "%s exists and differs: another value of %s", s.Name, name)
+		}
+	}
+	return nil
+}
+
+// modelAnswer is what --dry-run prints.
+type modelAnswer struct {
+	Name    string `json:"name"`
+	Compose string `json:"compose"`
+}
+
+func (m modelAnswer) text(w io.Writer) { io.WriteString(w, m.Compose) }

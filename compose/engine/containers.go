@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// Container is what inspect says of a container: the fields we read.
+type Container struct {
+	ID           string
+	Name         string
+	Image        string // id
+	Created      time.Time
+	RestartCount int
+	State        State
+	Config       struct {
+		Image  string // as named by the model
+		Labels map[string]string
+		Env    []string
+	}
+	Mounts []struct {
+		Type, Name, Source, Destination string
+	}
+}
+
+// State is a container's state in the engine's words.
+type State struct {
+	Status     string // created, running, paused, restarting, removing, exited, dead
+	OOMKilled  bool
+	ExitCode   int
+	Error      string
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Health     *struct {
+		Status string
+		Log    []struct {
+			ExitCode int
+			Output   string
+		}
+	}
+}
+
+// Alive reports whether the container's process runs or is about to.
+func (s State) Alive() bool {
+	return s.Status == "running" || s.Status == "restarting" || s.Status == "paused"
+}
+
+// Report is s in the form that a run record keeps.
+func (s State) Report() *spec.EngineReport {
+	return &spec.EngineReport{
+		Status: s.Status, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled, Error: spec.Printable(s.Error, 1000),
+		StartedAt: utc(s.StartedAt), FinishedAt: utc(s.FinishedAt),
+	}
+}
+
+func utc(t time.Time) string {
+	if t.Year() <= 1 { // the engine's word for "never"
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// Failure returns why the set-up failed according to the last health check, or
+// false. It costs nothing beyond the inspect that was made.
+func (s State) Failure() (spec.Status, bool) {
+	if s.Health == nil || len(s.Health.Log) == 0 {
+		return spec.Status{}, false
+	}
+	last := s.Health.Log[len(s.Health.Log)-1]
+	status, err := spec.ParseStatus(last.Output)
+	return status, err == nil && status.State == spec.Failed
+}
+
+// Deployment returns the deployment that the container says it belongs to.
+func (c *Container) Deployment() string { return c.Config.Labels[compose.LabelName] }
+
+// IsAgent reports whether c is a deployment's agent container.
+func (c *Container) IsAgent() bool {
+	return c.Deployment() != "" && c.Name == compose.ProjectName(c.Deployment())
+}
+
+// Inspect returns the container called name, ours or not, or nil when there is
+// none.
+func (e *Engine) Inspect(ctx context.Context, name string) (*Container, error) {
+	list, err := e.inspect(ctx, []string{name})
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// Containers returns every container of a deployment, or of all deployments
+// when name is empty, sorted by name: two engine calls, however many they are.
+func (e *Engine) Containers(ctx context.Context, name string) ([]*Container, error) {
+	filter := "label=" + compose.LabelName
+	if name != "" {
+		filter += "=" + name
+	}
+	// Labels cannot be read from ps: its JSON joins them with commas.
+	out, err := e.docker(ctx, "ps", "--all", "--quiet", "--no-trunc", "--filter", filter)
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", err)
+	}
+	ids := strings.Fields(string(out))
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	list, err := e.inspect(ctx, ids)
+	slices.SortFunc(list, func(a, b *Container) int { return strings.Compare(a.Name, b.Name) })
+	return list, err
+}
+
+// inspect reads the containers that exist among ids; one that is gone meanwhile
+// is left out.
+func (e *Engine) inspect(ctx context.Context, ids []string) ([]*Container, error) {
+	out, err := e.docker(ctx, append([]string{"container", "inspect"}, ids...)...)
+	if err != nil && !missing(err) {
+		return nil, fmt.Errorf("inspect: %w", err)
+	}
+	var list []*Container
+	if err := json.Unmarshal(out, &list); err != nil {
+		return nil, fmt.Errorf("inspect: unreadable answer of the engine: %w", err)
+	}
+	for _, c := range list {
+		c.Name = strings.TrimPrefix(c.Name, "/")
+	}
+	return list, nil
+}

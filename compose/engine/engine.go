@@ -1,0 +1,159 @@
+// Package engine runs compose models on a container engine and reads their
+// state back. It starts the engine's own command line, so contexts, sockets
+// and credentials are found as the user's own commands find them.
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agent-container/agent-container/process"
+)
+
+// LocalHost is the name under which state and records of the engine that the
+// user's command line reaches by itself are kept.
+const LocalHost = "local"
+
+// answerTime is how long an engine may take for its first answer. A socket
+// that accepts and never answers must not hang a script.
+const answerTime = 4 * time.Second
+
+// Engine is a container engine that has answered.
+type Engine struct {
+	Runtime string // "docker"
+	Version string // of the server
+	Arch    string // of the server, in Go's words
+	run     *process.Runner
+}
+
+// UnreachableError says that there is no usable engine, and what was tried.
+type UnreachableError struct {
+	Tried   string
+	Problem string
+	Hint    string
+}
+
+func (e *UnreachableError) Error() string { return e.Tried + ": " + e.Problem }
+
+// minMajor is the oldest engine that is tested.
+const minMajor = 20
+
+// Open finds the engine and asks it for its version. The error is an
+// *UnreachableError, within answerTime.
+func Open(ctx context.Context, runner *process.Runner) (*Engine, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	out, err := runner.Output(ctx, process.Command{Argv: []string{"docker", "version", "--format", "{{json .}}"}})
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	var v struct {
+		Server *struct{ Version, Arch string }
+	}
+	if err := json.Unmarshal(out, &v); err != nil || v.Server == nil {
+		return nil, &UnreachableError{Tried: endpoint(), Problem: "its version is unreadable", Hint: "run: docker version"}
+	}
+	e := &Engine{Runtime: "docker", Version: v.Server.Version, Arch: v.Server.Arch, run: runner}
+	if e.Major() < minMajor {
+		return nil, &UnreachableError{Tried: endpoint(), Problem: fmt.Sprintf("engine %s is too old: %d or later is needed", e.Version, minMajor)}
+	}
+	return e, nil
+}
+
+// Major returns the major version of the engine, 0 where it is unreadable.
+func (e *Engine) Major() int {
+	major, _, _ := strings.Cut(e.Version, ".")
+	n, _ := strconv.Atoi(major)
+	return n
+}
+
+// endpoint names what the engine's command line was told to talk to.
+func endpoint() string {
+	switch {
+	case os.Getenv("DOCKER_HOST") != "":
+		return "docker at " + os.Getenv("DOCKER_HOST") + " (DOCKER_HOST)"
+	case os.Getenv("DOCKER_CONTEXT") != "":
+		return "docker context " + os.Getenv("DOCKER_CONTEXT") + " (DOCKER_CONTEXT)"
+	}
+	return "docker at the current context"
+}
+
+func unreachable(err error) *UnreachableError {
+	e := &UnreachableError{Tried: endpoint(), Problem: err.Error(), Hint: "start the engine, then check with: docker version"}
+	var exit *process.ExitError
+	switch {
+	case errors.Is(err, process.ErrNotFound):
+		e.Problem, e.Hint = "no docker on PATH", "install Docker Engine with its compose and buildx plugins"
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Problem = fmt.Sprintf("no answer within %s", answerTime)
+	case errors.As(err, &exit):
+		e.Problem = strings.TrimPrefix(lastLine(exit.Stderr), "ERROR: ")
+		if strings.Contains(e.Problem, "permission denied") {
+			e.Hint = "let this user reach the socket, for example by the group docker"
+		}
+	}
+	return e
+}
+
+// docker runs one engine command and returns its stdout.
+func (e *Engine) docker(ctx context.Context, args ...string) ([]byte, error) {
+	return e.command(ctx, process.Command{Argv: append([]string{e.Runtime}, args...)})
+}
+
+// command runs c, an argv of the engine, and turns the loss of the engine into
+// an *UnreachableError.
+func (e *Engine) command(ctx context.Context, c process.Command) ([]byte, error) {
+	if c.Stdout != nil {
+		return nil, lost(e.run.Run(ctx, c))
+	}
+	out, err := e.run.Output(ctx, c)
+	return out, lost(err)
+}
+
+// lost recognises the messages with which the engine's command line says that
+// the engine or its plugin is not there.
+func lost(err error) error {
+	var exit *process.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	switch {
+	case strings.Contains(exit.Stderr, "Cannot connect to the Docker daemon"), strings.Contains(exit.Stderr, "error during connect"):
+		return unreachable(err)
+	case strings.Contains(exit.Stderr, "'compose' is not a docker command"):
+		return &UnreachableError{Tried: "docker compose", Problem: "the plugin is not installed", Hint: "install the docker compose plugin"}
+	case strings.Contains(exit.Stderr, "'buildx' is not a docker command"), strings.Contains(exit.Stderr, "BuildKit is enabled but the buildx component is missing"):
+		return &UnreachableError{Tried: "docker buildx", Problem: "the plugin is not installed", Hint: "install the docker buildx plugin"}
+	}
+	return err
+}
+
+// missing reports whether err says that the named thing does not exist.
+func missing(err error) bool {
+	var exit *process.ExitError
+	return errors.As(err, &exit) && strings.Contains(strings.ToLower(exit.Stderr), "no such")
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+// Streams are where a child's input and output go.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Terminal bool // In and Out are one terminal that the child takes over
+}
+
+// sortedKeys returns the keys of m in order.
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

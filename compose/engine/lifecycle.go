@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"archive/tar"
+	"context"
+	"io"
+	"strconv"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/process"
+)
+
+// Create makes the containers, networks and volumes of a project from its
+// Compose file and starts nothing. Existing containers are replaced: after a
+// fill, no container is ever handed to Compose again.
+func (e *Engine) Create(ctx context.Context, project, file string) error {
+	_, err := e.docker(ctx, "compose",
+		"--project-name", project,
+		"--file", file,
+		"--progress", "plain", // lines for the error, no redrawing
+		"up", "--no-start",
+		"--force-recreate") // a container found in "created" may hold half a fill
+	return err
+}
+
+// Fill copies a tar into a created container. The tar crosses into named
+// volumes; owner and mode survive. It may hold regular files, and directories
+// that are ours alone: a directory entry resets the owner of what exists.
+func (e *Engine) Fill(ctx context.Context, container string, write func(*tar.Writer) error) error {
+	r, w := io.Pipe()
+	go func() {
+		tw := tar.NewWriter(w)
+		err := write(tw)
+		if err == nil {
+			err = tw.Close()
+		}
+		w.CloseWithError(err)
+	}()
+	_, err := e.command(ctx, process.Command{Argv: []string{e.Runtime, "cp", "-", container + ":/"}, Stdin: r})
+	r.CloseWithError(err)
+	return err
+}
+
+// CopyOut reads the tar of a path in a container, running or not. The content
+// comes from the container and is not to be trusted. It returns false when the
+// path does not exist.
+func (e *Engine) CopyOut(ctx context.Context, container, path string, read func(*tar.Reader) error) (bool, error) {
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := read(tar.NewReader(r))
+		_, _ = io.Copy(io.Discard, r) // the rest, so that the writer ends
+		done <- err
+	}()
+	_, err := e.command(ctx, process.Command{Argv: []string{e.Runtime, "cp", container + ":" + path, "-"}, Stdout: w})
+	w.CloseWithError(io.EOF)
+	readErr := <-done
+	switch {
+	case err != nil && (missing(err) || notFound(err)):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, readErr
+}
+
+// Start starts a container that was created and filled, after its services:
+// Compose knows their order and health conditions from the labels it wrote.
+func (e *Engine) Start(ctx context.Context, name string, services bool) error {
+	args := []string{"start", compose.ProjectName(name)}
+	if services {
+		args = []string{"compose", "--project-name", compose.ProjectName(name), "--progress", "plain", "start"}
+	}
+	_, err := e.docker(ctx, args...)
+	return err
+}
+
+// Stop sends TERM to containers, one after the other, and KILL after the grace
+// period of each.
+func (e *Engine) Stop(ctx context.Context, ids ...string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	grace := strconv.Itoa(int(compose.StopGrace.Seconds()))
+	// Said again because docker 20.10 ignores the model's value here.
+	_, err := e.docker(ctx, append([]string{"stop", "--time", grace}, ids...)...)
+	return err
+}
+
+// Kill sends KILL to a container.
+func (e *Engine) Kill(ctx context.Context, id string) error {
+	_, err := e.docker(ctx, "kill", id)
+	return err
+}
+
+// Remove removes stopped containers; one that is gone already is no error.
+func (e *Engine) Remove(ctx context.Context, ids ...string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	// --force because a container may have been restarted meanwhile.
+	_, err := e.docker(ctx, append([]string{"rm", "--force"}, ids...)...)
+	if missing(err) {
+		return nil
+	}
+	return err
+}
+
+// Logs copies a container's output to s; follow goes on until it ends. since
+// and tail are in the engine's own words, empty for everything.
+func (e *Engine) Logs(ctx context.Context, container string, follow bool, since, tail string, s Streams) error {
+	argv := []string{e.Runtime, "logs"}
+	if follow {
+		argv = append(argv, "--follow")
+	}
+	if since != "" {
+		argv = append(argv, "--since", since)
+	}
+	if tail != "" {
+		argv = append(argv, "--tail", tail)
+	}
+	return lost(e.run.Run(ctx, process.Command{Argv: append(argv, container), Stdout: s.Out, Stderr: s.Err}))
+}
+
+// Exec runs a command in a running container with the agent's environment and
+// returns its *process.ExitError unless it exits 0.
+func (e *Engine) Exec(ctx context.Context, container string, argv []string, s Streams) error {
+	// -i as ssh does; a TTY only on a terminal: it merges the streams and
+	// rewrites line ends.
+	full := []string{e.Runtime, "exec", "--interactive"}
+	if s.Terminal {
+		full = append(full, "--tty")
+	}
+	full = append(append(full, container), argv...)
+	return e.run.Run(ctx, process.Command{Argv: full, Stdin: s.In, Stdout: s.Out, Stderr: s.Err, Terminal: s.Terminal})
+}
+
+// Probe runs a command in a running container and returns its output.
+func (e *Engine) Probe(ctx context.Context, container string, argv ...string) (string, error) {
+	out, err := e.docker(ctx, append([]string{"exec", container}, argv...)...)
+	return string(out), err
+}
+
+// notFound recognises how cp says that a path does not exist.
+func notFound(err error) bool {
+	return err != nil && containsAny(err.Error(), "ould not find the file", "not found")
+}

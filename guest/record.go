@@ -1,0 +1,137 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// record keeps the run record from the shell:
+//
+//	record open
+//	record close OUTCOME CAUSE CODE [NOTE]
+func (g *guest) record(args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "open":
+		return g.openRecord()
+	case (len(args) == 4 || len(args) == 5) && args[0] == "close":
+		code, err := strconv.Atoi(args[3])
+		if err != nil {
+			return fmt.Errorf("record close: %q is not an exit code", args[3])
+		}
+		return g.closeRecord(spec.Outcome(args[1]), spec.Cause(args[2]), &code, args[4:]...)
+	}
+	return errors.New("usage: record open | close OUTCOME CAUSE CODE [NOTE]")
+}
+
+// openRecord writes a new record, first thing, so that a run that dies early
+// has one. Idle containers have no run to record.
+func (g *guest) openRecord() error {
+	if g.mode == spec.Idle {
+		return nil
+	}
+	if err := g.closeStale(); err != nil {
+		return err
+	}
+	random := make([]byte, 4)
+	if _, err := rand.Read(random); err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	r := &spec.Record{
+		Schema: spec.RecordSchema, ID: spec.NewRecordID(now, random), Deployment: g.name, Kind: g.mode,
+		Agent: g.agent.Name, AgentVersion: g.agentVersion(), StartedAt: now,
+	}
+	j, jobErr := g.job()
+	if task, err := os.ReadFile(g.fill(spec.FillTask)); err == nil {
+		r.SetTask(task, j.RecordTask)
+	}
+	if err := g.writeRecord(r); err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(g.fill(spec.FileRunID), []byte(r.ID), 0o600); err != nil {
+		return err
+	}
+	return jobErr
+}
+
+// closeStale ends a record that a killed container left open.
+func (g *guest) closeStale() error {
+	r, err := g.currentRecord()
+	if err != nil || r == nil || r.EndedAt != nil {
+		return err
+	}
+	r.Finish(spec.OutcomeLost, spec.CauseLost, nil, time.Now())
+	r.Notes = append(r.Notes, "the container ended without closing this record; closed when it started again")
+	return g.writeRecord(r)
+}
+
+// currentRecord reads the record of this container's run, or nil when there is
+// none.
+func (g *guest) currentRecord() (*spec.Record, error) {
+	id, err := os.ReadFile(g.fill(spec.FileRunID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !spec.ValidRecordID(string(id)) {
+		return nil, fmt.Errorf("%s holds no record id", g.fill(spec.FileRunID))
+	}
+	b, err := os.ReadFile(g.recordPath(string(id)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r spec.Record
+	return &r, wrap("record "+string(id), json.Unmarshal(b, &r))
+}
+
+func (g *guest) recordPath(id string) string { return filepath.Join(g.runsDir, id+".json") }
+
+func (g *guest) writeRecord(r *spec.Record) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return wrap("record", renameio.WriteFile(g.recordPath(r.ID), append(b, '\n'), 0o600))
+}
+
+// updateRecord changes the current record; without one it does nothing.
+func (g *guest) updateRecord(change func(*spec.Record)) error {
+	r, err := g.currentRecord()
+	if err != nil || r == nil {
+		return err
+	}
+	change(r)
+	return g.writeRecord(r)
+}
+
+// closeRecord ends the current record, then adds what the repository says: the
+// end is written before anything that can take time.
+func (g *guest) closeRecord(outcome spec.Outcome, cause spec.Cause, code *int, notes ...string) error {
+	err := g.updateRecord(func(r *spec.Record) {
+		r.Finish(outcome, cause, code, time.Now())
+		for _, n := range notes {
+			r.Notes = append(r.Notes, spec.Printable(strings.TrimSpace(n), 2000))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return g.updateRecord(func(r *spec.Record) { g.completeRepository(r) })
+}

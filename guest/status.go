@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// startTimeout is how long a set-up may go without any progress.
+const startTimeout = 60 * time.Second
+
+// status keeps or tells how far the container has come:
+//
+//	status starting PHASE | failed PHASE REASON | ready
+//	status check           for the engine's health check: prints it, fails when it failed
+//	status wait            prints it once it is final, or after a minute without progress
+func (g *guest) status(args []string) error {
+	switch {
+	case len(args) == 2 && args[0] == "starting":
+		return g.setStatus(spec.Status{State: spec.Starting, Phase: args[1]})
+	case len(args) == 3 && args[0] == "failed":
+		return g.setStatus(spec.Status{State: spec.Failed, Phase: args[1], Reason: args[2]})
+	case len(args) == 1 && args[0] == "ready":
+		return g.setStatus(spec.Status{State: spec.Ready})
+	case len(args) == 1 && args[0] == "check":
+		return g.checkStatus()
+	case len(args) == 1 && args[0] == "wait":
+		return g.waitStatus()
+	}
+	return errors.New("usage: status starting PHASE | failed PHASE REASON | ready | check | wait")
+}
+
+func (g *guest) setStatus(s spec.Status) error {
+	return wrap("status", renameio.WriteFile(g.fill(spec.FileStatus), []byte(s.String()+"\n"), 0o600))
+}
+
+func (g *guest) readStatus() (spec.Status, error) {
+	b, err := os.ReadFile(g.fill(spec.FileStatus))
+	if err != nil {
+		return spec.Status{}, err
+	}
+	return spec.ParseStatus(string(b))
+}
+
+func (g *guest) checkStatus() error {
+	s, err := g.readStatus()
+	if err != nil {
+		return err
+	}
+	fmt.Println(s)
+	if s.State != spec.Ready {
+		return exitStatus(1)
+	}
+	return nil
+}
+
+// waitStatus polls: the file changes a few times in a second and then never.
+func (g *guest) waitStatus() error {
+	var last spec.Status
+	changed := time.Now()
+	for {
+		s, err := g.readStatus()
+		if err == nil && s.State != spec.Starting {
+			fmt.Println(s)
+			return nil
+		}
+		if err == nil && s != last {
+			last, changed = s, time.Now()
+		}
+		if time.Since(changed) > startTimeout {
+			fmt.Println(spec.Status{State: spec.Failed, Phase: phaseOr(last.Phase), Reason: fmt.Sprintf("no progress for %s", startTimeout)})
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func phaseOr(phase string) string {
+	if phase == "" {
+		return "start"
+	}
+	return phase
+}

@@ -1,0 +1,183 @@
+// Package process starts programs on the host. It is the only importer of
+// os/exec there, so that every argv passes one place: what is traced is what is
+// run, and nothing secret may ever be in one.
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Command is one program to run.
+type Command struct {
+	Argv   []string  // program, looked up on PATH, and its arguments
+	Stdin  io.Reader // nil reads from an empty input, never from the terminal
+	Stdout io.Writer // nil discards
+	Stderr io.Writer // nil keeps the last lines for the error
+	Dir    string    // working directory; empty means the caller's
+
+	// Terminal hands the caller's terminal to the program: it stays in the
+	// foreground process group and gets Ctrl-C itself. Otherwise it runs in a
+	// group of its own, so that Ctrl-C reaches us alone and we decide.
+	Terminal bool
+}
+
+// Runner runs commands. The zero value is usable.
+type Runner struct {
+	Trace io.Writer // where each argv is printed, nil for nowhere
+	Env   []string  // the environment of every program; nil means the caller's
+}
+
+// ExitError says that a program ran and ended with a status other than 0.
+type ExitError struct {
+	Argv   []string
+	Code   int    // exit status, or 128 + the signal's number
+	Stderr string // its last lines, where they were not sent elsewhere
+}
+
+func (e *ExitError) Error() string {
+	text := lastLine(e.Stderr)
+	if text == "" {
+		text = fmt.Sprintf("exit status %d", e.Code)
+	}
+	return fmt.Sprintf("%s: %s", Short(e.Argv), text)
+}
+
+// ErrNotFound is wrapped by Run's error when the program is not on PATH.
+var ErrNotFound = exec.ErrNotFound
+
+// grace is how long a program may take to end after TERM before it is killed.
+const grace = 3 * time.Second
+
+// keepStderr bounds what is kept of a program's stderr for its error.
+const keepStderr = 64 << 10
+
+// Run runs c to its end. When ctx ends first, the program's whole group gets
+// TERM and, after a grace time, KILL, and ctx's error is returned. A non-zero
+// status is an *ExitError.
+func (r *Runner) Run(ctx context.Context, c Command) error {
+	if r.Trace != nil {
+		fmt.Fprintln(r.Trace, "+ "+Quote(c.Argv))
+	}
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = c.Stdin, c.Stdout, c.Stderr, c.Dir, r.Env
+	kept := &tail{limit: keepStderr}
+	if c.Stderr == nil {
+		cmd.Stderr = kept
+	}
+	cmd.WaitDelay = grace
+	group := !c.Terminal
+	if group {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	}
+	cmd.Cancel = func() error { return end(cmd.Process.Pid, group) }
+	err := cmd.Run()
+	if group && ctx.Err() != nil && cmd.Process != nil {
+		// Whatever of the group outlived its leader.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return fmt.Errorf("%s: %w", Short(c.Argv), cause)
+	}
+	return classify(c.Argv, err, kept)
+}
+
+// Output runs c and returns its stdout.
+func (r *Runner) Output(ctx context.Context, c Command) ([]byte, error) {
+	var out bytes.Buffer
+	c.Stdout = &out
+	err := r.Run(ctx, c)
+	return out.Bytes(), err
+}
+
+// end asks a process, or its whole group, to terminate.
+func end(pid int, group bool) error {
+	if group {
+		pid = -pid
+	}
+	err := syscall.Kill(pid, syscall.SIGTERM)
+	if errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// classify turns the error of exec into ours.
+func classify(argv []string, err error, kept *tail) error {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit):
+		code := exit.ExitCode()
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			code = 128 + int(status.Signal())
+		}
+		return &ExitError{Argv: argv, Code: code, Stderr: kept.String()}
+	case errors.Is(err, exec.ErrWaitDelay):
+		// The program ended with 0 but left its output open in a child.
+		return nil
+	}
+	return fmt.Errorf("%s: %w", Short(argv), err)
+}
+
+// Short names argv for an error: the program and its first verb.
+func Short(argv []string) string {
+	if len(argv) > 1 && !strings.HasPrefix(argv[1], "-") {
+		return argv[0] + " " + argv[1]
+	}
+	return argv[0]
+}
+
+// Quote renders argv so that it can be pasted into a POSIX shell.
+func Quote(argv []string) string {
+	quoted := make([]string, len(argv))
+	for i, a := range argv {
+		quoted[i] = a
+		if a == "" || strings.ContainsFunc(a, needsQuote) {
+			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+func needsQuote(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("@%+=:,./-_", r)
+}
+
+// lastLine returns the last line of text that is not blank.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	return strings.TrimSpace(text)
+}
+
+// tail keeps the last limit bytes written to it.
+type tail struct {
+	limit int
+	buf   []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - t.limit; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(t.buf) }

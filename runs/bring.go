@@ -1,0 +1,158 @@
+package runs
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// maxRecords bounds how many records one container may hand over.
+const maxRecords = 10000
+
+// Container is what the host knows of the container whose records come in.
+type Container struct {
+	Host       string
+	Deployment string
+	Image      string // the engine's id of the image
+	Alive      bool   // whether its process runs or is about to
+	Engine     *spec.EngineReport
+}
+
+// Brought is what came in: the records, oldest first, and what was left out
+// and why. The container is not trusted, so every reason names a file only.
+type Brought struct {
+	Records []*spec.Record
+	LeftOut []string
+}
+
+// Last returns the newest record, or nil.
+func (b Brought) Last() *spec.Record {
+	if len(b.Records) == 0 {
+		return nil
+	}
+	return b.Records[len(b.Records)-1]
+}
+
+// Bring reads the tar of a container's runs directory and stores its records.
+// The host's words (deployment, host, image, engine) replace the container's. A
+// record that is open although its container is not alive, or although a newer
+// one exists, is closed as lost.
+func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
+	var b Brought
+	records, err := readAll(t, &b)
+	if err != nil {
+		return b, err
+	}
+	for i, r := range records {
+		newest := i == len(records)-1
+		if err := s.stamp(r, c, newest); err != nil {
+			b.LeftOut = append(b.LeftOut, err.Error())
+			continue
+		}
+		if _, err := s.put(r); err != nil {
+			return b, fmt.Errorf("keep run %s: %w", r.ID, err)
+		}
+		b.Records = append(b.Records, r)
+	}
+	return b, nil
+}
+
+// readAll reads and checks every record of the tar, oldest first.
+func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, error) {
+	var records []*spec.Record
+	for range maxRecords {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			slices.SortFunc(records, func(a, b *spec.Record) int { return strings.Compare(a.ID, b.ID) })
+			return records, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("records of the container: %w", err)
+		}
+		id, isRecord := strings.CutSuffix(path.Base(h.Name), ".json")
+		if h.Typeflag == tar.TypeDir || !isRecord {
+			continue // the directory itself, or a file that is being written
+		}
+		r, err := readOne(t, h, id)
+		if err != nil {
+			b.LeftOut = append(b.LeftOut, fmt.Sprintf("%s: %v", spec.Printable(path.Base(h.Name), 100), err))
+			continue
+		}
+		records = append(records, r)
+	}
+	return nil, fmt.Errorf("records of the container: more than %d files", maxRecords)
+}
+
+func readOne(t *tar.Reader, h *tar.Header, id string) (*spec.Record, error) {
+	if h.Typeflag != tar.TypeReg {
+		return nil, errors.New("not a regular file")
+	}
+	if h.Size > spec.MaxRecordBytes {
+		return nil, fmt.Errorf("larger than %d bytes", spec.MaxRecordBytes)
+	}
+	content, err := io.ReadAll(io.LimitReader(t, spec.MaxRecordBytes))
+	if err != nil {
+		return nil, err
+	}
+	return decode(content, id)
+}
+
+// decode reads a record and holds it against its file's name.
+func decode(content []byte, id string) (*spec.Record, error) {
+	if !spec.ValidRecordID(id) {
+		return nil, errors.New("its name is not a record id")
+	}
+	var r spec.Record
+	if err := json.Unmarshal(content, &r); err != nil {
+		return nil, errors.New("not a record in JSON")
+	}
+	if r.Schema != spec.RecordSchema {
+		return nil, fmt.Errorf("schema %q is not %q", spec.Printable(r.Schema, 100), spec.RecordSchema)
+	}
+	if r.ID != id {
+		return nil, errors.New("its id is not its name")
+	}
+	return &r, nil
+}
+
+// stamp puts the host's word on a record: what a former container of the
+// deployment was is kept from when it was brought in.
+func (s Store) stamp(r *spec.Record, c Container, newest bool) error {
+	r.Host, r.Deployment, r.Image, r.Engine = c.Host, c.Deployment, c.Image, nil
+	known, err := s.get(c.Host, c.Deployment, r.ID)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		r.Image = known.Image
+	}
+	if newest && c.Engine != nil {
+		r.Engine = c.Engine
+	} else if known != nil {
+		r.Engine = known.Engine
+	}
+	if r.EndedAt != nil || newest && c.Alive {
+		return nil
+	}
+	if known != nil && known.EndedAt != nil {
+		*r = *known // closed as lost before; its time stays
+		return nil
+	}
+	at := time.Now()
+	if newest && c.Engine != nil {
+		if finished, err := time.Parse(time.RFC3339Nano, c.Engine.FinishedAt); err == nil {
+			at = finished
+		}
+	}
+	r.Finish(spec.OutcomeLost, spec.CauseLost, nil, at)
+	r.Notes = append(r.Notes, "the container ended without closing this record")
+	return nil
+}

@@ -1,0 +1,244 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// FileName is the name of a settings file, the user's and a project's.
+const FileName = "settings.yaml"
+
+// ProjectDir is the folder that makes a directory a project.
+const ProjectDir = ".agent-container"
+
+// maxFile bounds a settings file; a real one has a few lines.
+const maxFile = 1 << 20
+
+// Value is a setting with its origin: "default", "detected", "flag",
+// "environment NAME" or "user FILE:LINE", "project FILE:LINE".
+type Value struct {
+	Text   string
+	Origin string
+}
+
+// Settings holds a Value for every key of the table.
+type Settings struct {
+	values  map[string]Value
+	Project string // the project's directory, or empty
+}
+
+// Error is a refusal of a settings file or of a variable.
+type Error struct {
+	Where   string // FILE:LINE, FILE, or a variable's name
+	Problem string
+	Hint    string
+}
+
+func (e *Error) Error() string { return e.Where + ": " + e.Problem }
+
+// Load reads the user's file in configDir, the project's above cwd, and the
+// variables that env knows. A missing file is no error; any other trouble is an
+// *Error and never means "empty".
+func Load(configDir, cwd string, env func(string) string) (*Settings, error) {
+	s := &Settings{values: map[string]Value{}}
+	for _, k := range Keys {
+		s.values[k.Name] = Value{k.Default, "default"}
+	}
+	if err := s.loadFile(filepath.Join(configDir, FileName), false); err != nil {
+		return nil, err
+	}
+	s.Project = findProject(cwd)
+	if s.Project != "" {
+		if err := s.loadFile(filepath.Join(s.Project, ProjectDir, FileName), true); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.loadEnvironment(env)
+}
+
+// Get returns the value of a key of the table.
+func (s *Settings) Get(name string) Value { return s.values[name] }
+
+// Set overrides a key, for a flag or what was detected.
+func (s *Settings) Set(name, text, origin string) { s.values[name] = Value{text, origin} }
+
+// findProject returns the nearest directory at or above dir that holds a
+// project folder.
+func findProject(dir string) string {
+	for {
+		if info, err := os.Stat(filepath.Join(dir, ProjectDir)); err == nil && info.IsDir() {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return ""
+		}
+		dir = parent
+	}
+}
+
+func (s *Settings) loadFile(path string, project bool) error {
+	content, err := readRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &Error{Where: path, Problem: err.Error()}
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(content, &doc); err != nil {
+		return &Error{Where: withLine(path, err), Problem: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	}
+	if len(doc.Content) == 0 {
+		return nil // empty, or comments only
+	}
+	return s.loadMapping(path, project, "", doc.Content[0])
+}
+
+// loadMapping takes the keys of one mapping; prefix is empty or ends in a dot.
+func (s *Settings) loadMapping(path string, project bool, prefix string, node *yaml.Node) error {
+	if node.Kind != yaml.MappingNode {
+		return &Error{Where: at(path, node), Problem: strings.TrimPrefix(prefix+" ", ".") + "is not a mapping of keys to values"}
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		name := prefix + key.Value
+		if seen[name] {
+			return &Error{Where: at(path, key), Problem: fmt.Sprintf("key %q is there twice", name)}
+		}
+		seen[name] = true
+		if isGroup(name) {
+			if err := s.loadMapping(path, project, name+".", value); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.loadKey(path, project, name, key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Settings) loadKey(path string, project bool, name string, key, value *yaml.Node) error {
+	k, ok := lookup(name)
+	if !ok {
+		e := &Error{Where: at(path, key), Problem: fmt.Sprintf("unknown key %q", name)}
+		if near := spec.Nearest(name, Names()); near != "" {
+			e.Hint = fmt.Sprintf("did you mean %q?", near)
+		} else {
+			e.Hint = "the keys are " + strings.Join(Names(), ", ")
+		}
+		return e
+	}
+	text, err := scalar(k, value)
+	if err != nil {
+		return &Error{Where: at(path, value), Problem: name + ": " + err.Error()}
+	}
+	if !project {
+		s.values[name] = Value{text, "user " + at(path, key)}
+		return nil
+	}
+	if k.project == never || name == "workspace" && text == string(spec.Bind) {
+		return &Error{Where: at(path, key), Problem: fmt.Sprintf("a project may not set %s: %s", name, text), Hint: "set it in the user's " + FileName}
+	}
+	if k.project == choice || k.narrower(text, s.values[name].Text) {
+		s.values[name] = Value{text, "project " + at(path, key)}
+	}
+	return nil
+}
+
+// scalar returns a value's text after its type and content were checked.
+func scalar(k Key, node *yaml.Node) (string, error) {
+	if node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
+		return "", fmt.Errorf("takes one value: %s", k.Values)
+	}
+	if k.boolean {
+		var b bool
+		if node.Tag != "!!bool" || node.Decode(&b) != nil {
+			return "", fmt.Errorf("%q is not true or false", node.Value)
+		}
+		return fmt.Sprint(b), nil
+	}
+	// YAML 1.1 would read a bare "no" as a boolean; yaml.v3 keeps the text.
+	return node.Value, k.checkValue(node.Value)
+}
+
+func (k Key) checkValue(text string) error {
+	if k.boolean && text != "true" && text != "false" {
+		return fmt.Errorf("%q is not true or false", text)
+	}
+	if k.check == nil {
+		return nil
+	}
+	return k.check(text)
+}
+
+// loadEnvironment takes the AGENT_CONTAINER_* variables of the table. An empty
+// variable counts as unset.
+func (s *Settings) loadEnvironment(env func(string) string) error {
+	for _, k := range Keys {
+		text := env(k.Env())
+		if text == "" {
+			continue
+		}
+		if err := k.checkValue(text); err != nil {
+			return &Error{Where: k.Env(), Problem: err.Error()}
+		}
+		s.values[k.Name] = Value{text, "environment " + k.Env()}
+	}
+	return nil
+}
+
+// isGroup reports whether name is the first part of nested keys.
+func isGroup(name string) bool {
+	for _, k := range Keys {
+		if strings.HasPrefix(k.Name, name+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// readRegular reads a file of bounded size that is, behind links, a regular
+// file: opening a FIFO would hang.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(content) > maxFile {
+		return nil, fmt.Errorf("larger than %d bytes", maxFile)
+	}
+	return content, err
+}
+
+func at(path string, node *yaml.Node) string { return fmt.Sprintf("%s:%d", path, node.Line) }
+
+// withLine adds the line that a YAML syntax error names.
+func withLine(path string, err error) string {
+	var line int
+	if _, scanErr := fmt.Sscanf(err.Error(), "yaml: line %d:", &line); scanErr != nil {
+		return path + ":1"
+	}
+	return fmt.Sprintf("%s:%d", path, line)
+}

@@ -1,0 +1,185 @@
+// Package spec holds what a user wants of a deployment, the agent table, and
+// the run record. It is pure: it reads no file, starts nothing, and imports
+// nothing of ours, so that the CLI and the guest mean the same by every word.
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Mode says what the container's workload is.
+type Mode string
+
+// The modes. Each is a row of Modes, which help and completions print.
+const (
+	Interactive Mode = "interactive" // tmux session "main", attach from anywhere
+	Headless    Mode = "headless"    // the task is the workload; the container ends with it
+	Idle        Mode = "idle"        // kept alive; work comes by exec
+)
+
+// Modes lists every mode, the default first.
+var Modes = []Mode{Interactive, Headless, Idle}
+
+// Workspace says what is mounted at /workspace.
+type Workspace string
+
+// The workspaces. Each is a row of Workspaces.
+const (
+	Persistent Workspace = "persistent" // a named volume, survives recreation
+	Bind       Workspace = "bind"       // a host directory, read-only: an input
+	Ephemeral  Workspace = "ephemeral"  // the container's own layer, lost with it
+)
+
+// Workspaces lists every workspace, the default first.
+var Workspaces = []Workspace{Persistent, Bind, Ephemeral}
+
+// Limits bounds what a deployment may use. Zero values mean "not limited",
+// except Pids, which Validate requires to be positive.
+type Limits struct {
+	MemoryBytes int64   `json:"memory_bytes,omitempty"`
+	CPUs        float64 `json:"cpus,omitempty"`
+	Pids        int64   `json:"pids"`
+}
+
+// Spec is everything a redeploy needs to build the same deployment again: no
+// secret value and no task. It is kept as JSON in a label of the container, so
+// every field is visible to whoever may inspect it.
+type Spec struct {
+	Name         string    `json:"name"`
+	Agent        string    `json:"agent"`
+	Mode         Mode      `json:"mode"`
+	Workspace    Workspace `json:"workspace"`
+	WorkspaceDir string    `json:"workspace_dir,omitempty"` // absolute host path, with Bind only
+	EnvNames     []string  `json:"env_names,omitempty"`     // names typed with --env, sorted; the values are filled
+	EnvFiles     []string  `json:"env_files,omitempty"`     // absolute host paths, later ones win
+	Restart      Restart   `json:"restart"`                 // of a headless job; the zero value is "no"
+	Limits       Limits    `json:"limits"`
+	RecordTask   bool      `json:"record_task"` // whether the run record carries the task's text
+	BaseImage    string    `json:"base_image"`
+	CABundle     string    `json:"ca_bundle"` // "auto", "none" or an absolute host path
+	Timezone     string    `json:"timezone"`  // IANA name for TZ
+}
+
+// Label returns s as the JSON document that is kept in a container's label.
+func (s Spec) Label() string {
+	b, err := json.Marshal(s)
+	if err != nil { // strings, numbers and slices of them always marshal
+		panic(err)
+	}
+	return string(b)
+}
+
+// FromLabel reads a document that Label made. A field that this version does
+// not know is an error: acting on half a spec could drop a limit unnoticed.
+func FromLabel(text string) (Spec, error) {
+	var s Spec
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&s); err != nil {
+		return Spec{}, fmt.Errorf("spec label: %w", err)
+	}
+	return s, nil
+}
+
+// Error is a refusal of one field, with the way out where there is one.
+type Error struct {
+	Field   string // as the user types it, for example "--agent"
+	Problem string
+	Hint    string // empty, or what to type instead
+}
+
+func (e *Error) Error() string { return e.Field + ": " + e.Problem }
+
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`)
+
+// ValidateName returns an *Error unless name can be used for a deployment. The
+// hint proposes the nearest valid name.
+func ValidateName(name string) error {
+	if namePattern.MatchString(name) {
+		return nil
+	}
+	e := &Error{Field: "NAME", Problem: fmt.Sprintf("%q is not a valid name: 1 to 40 of a-z, 0-9, - and _, beginning with a letter or digit", name)}
+	if s := suggestName(name); s != "" {
+		e.Hint = fmt.Sprintf("use %q", s)
+	}
+	return e
+}
+
+// suggestName folds name to the nearest valid one, or "" where nothing is left.
+func suggestName(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '_', r == '-':
+			b.WriteRune(r)
+		default:
+			b.WriteByte('-')
+		}
+	}
+	s := strings.TrimLeft(b.String(), "-_")
+	if len(s) > 40 {
+		s = s[:40]
+	}
+	s = strings.TrimRight(s, "-_")
+	if !namePattern.MatchString(s) {
+		return ""
+	}
+	return s
+}
+
+// Validate returns an *Error for the first field of s that cannot be deployed.
+// It knows no file and no engine: that a directory exists is checked elsewhere.
+func (s Spec) Validate() error {
+	if err := ValidateName(s.Name); err != nil {
+		return err
+	}
+	if _, err := LookupAgent(s.Agent); err != nil {
+		return err
+	}
+	if err := oneOf("--mode", s.Mode, Modes); err != nil {
+		return err
+	}
+	if err := oneOf("--workspace", s.Workspace, Workspaces); err != nil {
+		return err
+	}
+	switch {
+	case s.Workspace == Bind && s.WorkspaceDir == "":
+		return &Error{Field: "--workspace-dir", Problem: "needed with --workspace bind", Hint: "add --workspace-dir DIR"}
+	case s.Workspace != Bind && s.WorkspaceDir != "":
+		return &Error{Field: "--workspace-dir", Problem: fmt.Sprintf("has no meaning with a %s workspace", s.Workspace), Hint: "add --workspace bind, or drop --workspace-dir"}
+	}
+	return s.Limits.validate()
+}
+
+func (l Limits) validate() error {
+	switch {
+	case l.Pids < 1:
+		return &Error{Field: "limits.pids", Problem: "must be at least 1"}
+	case l.MemoryBytes < 0:
+		return &Error{Field: "limits.memory", Problem: "must not be negative"}
+	case l.MemoryBytes > 0 && l.MemoryBytes < 6<<20:
+		return &Error{Field: "limits.memory", Problem: "must be at least 6m, the least an engine accepts"}
+	case l.CPUs < 0:
+		return &Error{Field: "limits.cpus", Problem: "must not be negative"}
+	}
+	return nil
+}
+
+// oneOf returns an *Error naming the nearest allowed word unless value is one.
+func oneOf[T ~string](field string, value T, allowed []T) error {
+	words := make([]string, len(allowed))
+	for i, a := range allowed {
+		if a == value {
+			return nil
+		}
+		words[i] = string(a)
+	}
+	e := &Error{Field: field, Problem: fmt.Sprintf("%q is not one of %s", string(value), strings.Join(words, ", "))}
+	if near := Nearest(string(value), words); near != "" {
+		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return e
+}
