@@ -22,6 +22,7 @@ import (
 	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/runs"
 	"github.com/agent-container/agent-container/settings"
+	"github.com/agent-container/agent-container/spec"
 )
 
 // app is what every command needs. It is made once, by Main.
@@ -45,7 +46,7 @@ type app struct {
 
 // Main runs the program with argv and returns its exit code.
 func Main(argv []string, in, out, errOut *os.File) int {
-	a := &app{in: in, out: out, err: errOut, env: os.Getenv, argv: argv, runner: &process.Runner{}}
+	a := &app{in: in, out: out, err: errOut, env: os.Getenv, argv: argv, runner: &process.Runner{Env: childEnvironment()}}
 	a.terminal = isTerminal(in) && isTerminal(out)
 	a.errTerminal = isTerminal(errOut)
 	ctx := a.watchSignals()
@@ -54,6 +55,12 @@ func Main(argv []string, in, out, errOut *os.File) int {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	return a.report(err)
+}
+
+// childEnvironment is ours without Compose's own variables: a COMPOSE_FILE or
+// COMPOSE_REMOVE_ORPHANS of the user's would change what our project is.
+func childEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "COMPOSE_") })
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
@@ -95,6 +102,9 @@ func (a *app) program(list []command) *ucli.App {
 			if c.Args().Present() {
 				return unknownCommand(list, c.Args().First())
 			}
+			if a.json {
+				return refuse("run: agent-container --help", "no command")
+			}
 			return ucli.ShowAppHelp(c)
 		},
 	}
@@ -109,6 +119,15 @@ func (a *app) program(list []command) *ucli.App {
 func usageError(c *ucli.Context, err error, _ bool) error {
 	text := err.Error()
 	hint := "run: agent-container " + strings.TrimSpace(strings.TrimPrefix(c.Command.HelpName, c.App.Name)) + " --help"
+	if typed, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		var known []string
+		for _, f := range append(globalFlags(), c.Command.Flags...) {
+			known = append(known, f.Names()[0])
+		}
+		if near := spec.Nearest(typed, known); near != "" {
+			hint = fmt.Sprintf("did you mean \"--%s\"?", near)
+		}
+	}
 	return refuse(strings.Join(strings.Fields(hint), " "), "%s", strings.TrimSpace(text))
 }
 

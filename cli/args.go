@@ -35,7 +35,7 @@ func reorder(list []command, argv []string) []string {
 	}
 	head := slices.Clone(argv[:min(1, len(argv))])
 	var flags, args []string
-	walk(list, argv, func(word string, kind wordKind) {
+	missing := walk(list, argv, func(word string, kind wordKind) {
 		switch kind {
 		case wordCommand:
 			head = append(head, word)
@@ -46,6 +46,9 @@ func reorder(list []command, argv []string) []string {
 		}
 	})
 	out := append(head, flags...)
+	if missing {
+		return out // the flag comes last, so that urfave sees that its value is missing
+	}
 	if len(args) > 0 {
 		out = append(append(out, "--"), args...)
 	}
@@ -62,8 +65,9 @@ const (
 	wordEnd // the "--" itself
 )
 
-// walk tells visit what each word of argv after the first is.
-func walk(list []command, argv []string, visit func(string, wordKind)) {
+// walk tells visit what each word of argv after the first is. It reports
+// whether argv ends with a flag whose value is missing.
+func walk(list []command, argv []string, visit func(string, wordKind)) (missing bool) {
 	current := command{sub: list, flags: globalFlags()}
 	ended, value, seen := false, false, 0
 	for _, word := range argv[min(1, len(argv)):] {
@@ -84,7 +88,7 @@ func walk(list []command, argv []string, visit func(string, wordKind)) {
 			visit(word, wordEnd)
 		case strings.HasPrefix(word, "-") && word != "-":
 			value = takesValue(current.flags, word)
-			visit(word, wordFlag)
+			visit(ownName(current.flags, word), wordFlag)
 		default:
 			if next, ok := findCommand(current.sub, word); ok && seen == 0 {
 				current = next
@@ -95,6 +99,7 @@ func walk(list []command, argv []string, visit func(string, wordKind)) {
 			visit(word, wordArgument)
 		}
 	}
+	return value
 }
 
 // takesValue reports whether the word after this flag is its value.
@@ -107,6 +112,21 @@ func takesValue(flags []ucli.Flag, word string) bool {
 		}
 	}
 	return false
+}
+
+// ownName replaces an alias by the flag's own name: urfave refuses two forms of
+// one flag, as in "--env A=1 -e B=2".
+func ownName(flags []ucli.Flag, word string) string {
+	name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	for _, f := range flags {
+		if slices.Contains(f.Names()[1:], name) {
+			word = "--" + f.Names()[0]
+			if joined {
+				word += "=" + value
+			}
+		}
+	}
+	return word
 }
 
 func isGlobal(word string) bool {

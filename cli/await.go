@@ -61,7 +61,7 @@ func lastStatus(ctx context.Context, e *engine.Engine, container string) (spec.S
 // setupFailure is the error for a set-up that failed.
 func setupFailure(name string, s spec.Status, data any) *failure {
 	f := fail(exitFailed, "read: agent-container logs "+name+"; retry: agent-container redeploy "+name,
-		"set-up of %s failed in phase %s: %s", name, s.Phase, s.Reason)
+		"the set-up of %s failed in phase %s: %s", name, s.Phase, s.Reason)
 	f.data = data
 	return f
 }

@@ -120,7 +120,7 @@ func (a *app) subnet(ctx context.Context, e *engine.Engine, name string) (string
 // replaced, runs until then.
 func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *engine.Container) error {
 	name := d.spec.Name
-	if err := e.CheckVolumes(ctx, name, volumeNames(d.spec)); err != nil {
+	if err := checkForeign(ctx, e, d); err != nil {
 		return err
 	}
 	m, err := a.model(ctx, e, d)
@@ -139,7 +139,7 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *
 	if err := a.retire(ctx, e, name, old); err != nil {
 		return err
 	}
-	if err := e.Create(ctx, compose.ProjectName(name), file); err != nil {
+	if err := a.create(ctx, e, m, file); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	if err := a.removeStale(ctx, e, m, old); err != nil {
@@ -152,6 +152,50 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *
 		return fmt.Errorf("start %s: %w", name, err)
 	}
 	return nil
+}
+
+// checkForeign returns a *engine.ForeignError when anything that d would use by
+// name is there without our label. Compose would take such a volume, and ends
+// half way at the others.
+func checkForeign(ctx context.Context, e *engine.Engine, d *deployment) error {
+	name, volumes := d.spec.Name, volumeNames(d.spec)
+	if d.services == nil {
+		return e.CheckVolumes(ctx, name, volumes)
+	}
+	if err := e.CheckVolumes(ctx, name, append(volumes, d.services.VolumeNames(name)...)); err != nil {
+		return err
+	}
+	if err := e.CheckNetwork(ctx, name, compose.ProjectName(name)); err != nil {
+		return err
+	}
+	return e.CheckContainers(ctx, name, compose.Model{Spec: d.spec, Services: d.services}.ContainerNames())
+}
+
+// createAttempts bounds how often a create is tried.
+const createAttempts = 10
+
+// create makes the containers of m, written to file. Whoever does not share our
+// locks, another user say, may meanwhile take the subnet, which is then another
+// one, or remove the shared bridge with the last deployment on it.
+func (a *app) create(ctx context.Context, e *engine.Engine, m compose.Model, file string) error {
+	for attempt := 1; ; attempt++ {
+		err := e.Create(ctx, compose.ProjectName(m.Spec.Name), file)
+		switch {
+		case attempt == createAttempts:
+			return err
+		case m.Services == nil && engine.NetworkGone(err):
+			err = e.EnsureSharedNetwork(ctx)
+		case m.Services != nil && engine.SubnetTaken(err):
+			if m.Host.Subnet, err = a.subnet(ctx, e, m.Spec.Name); err == nil {
+				file, err = a.writeModel(m)
+			}
+		default:
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // volumeNames are the engine's names of the volumes that s needs.
@@ -215,8 +259,14 @@ func (a *app) removeStale(ctx context.Context, e *engine.Engine, m compose.Model
 			stale = append(stale, c.ID)
 		}
 	}
-	return e.Remove(ctx, stale...)
+	if err := e.Remove(ctx, stale...); err != nil || m.Services != nil {
+		return err
+	}
+	return e.RemoveNetworks(ctx, m.Spec.Name) // its own, which only services need
 }
+
+// modelFile is the Compose file's name in a deployment's state directory.
+const modelFile = "compose.yaml"
 
 // writeModel keeps the Compose file in the state directory. It is a cache: the
 // containers' labels are the truth.
@@ -229,8 +279,18 @@ func (a *app) writeModel(m compose.Model) (string, error) {
 	if err := settings.MakePrivate(dir); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "compose.yaml")
+	path := filepath.Join(dir, modelFile)
 	return path, renameio.WriteFile(path, content, 0o600)
+}
+
+// forgetUntouched removes the state directory of a deployment that was refused
+// or failed before anything was made: without a model it holds the lock alone.
+// The lock's holder is told by the file's identity that it is gone.
+func (a *app) forgetUntouched(name string) {
+	dir := a.dirs.Deployment(engine.LocalHost, name)
+	if _, err := os.Stat(filepath.Join(dir, modelFile)); absent(err) {
+		_ = os.RemoveAll(dir) // a cache; nothing follows from its staying
+	}
 }
 
 // dryRun is the deploy path cut short: the model that would be written. It

@@ -112,7 +112,12 @@ func (a *app) readEnvFile(env environment, file string) error {
 				return refuse("write NAME=VALUE, or export NAME", "%s: neither NAME=VALUE nor a variable that is set here", where)
 			}
 		}
-		if err := env.set(where, strings.TrimSpace(name), unquote(value)); err != nil {
+		name = strings.TrimSpace(name)
+		if !variablePattern.MatchString(name) {
+			// It may be a line of a key that has a "=": not shown either.
+			return refuse("write NAME=VALUE; a name has letters, digits and _", "%s: what stands before the = is not a variable's name", where)
+		}
+		if err := env.set(where, name, unquote(value)); err != nil {
 			return err
 		}
 	}

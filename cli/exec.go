@@ -39,6 +39,12 @@ func (a *app) exec(ctx context.Context, c *ucli.Context) (any, error) {
 	err = e.Exec(ctx, compose.ProjectName(s.Name), append([]string{spec.ContainerGuest, "env"}, argv...), a.streams())
 	var exit *process.ExitError
 	if errors.As(err, &exit) {
+		if exit.Code == 1 {
+			// Also what the engine's command line says of its own trouble.
+			if now, lost := e.Inspect(ctx, found.ID); lost != nil || now == nil {
+				return nil, fail(exitOurs, "see: agent-container list", "the container of %s was lost during %s", s.Name, argv[0])
+			}
+		}
 		answer.ExitCode = exit.Code
 		return nil, childExit(exit.Code, argv[0], answer)
 	}

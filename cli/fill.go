@@ -54,6 +54,13 @@ func (f fill) write(t *tar.Writer) error {
 	return w.err
 }
 
+// freshStatus writes the status of a container that is about to start again.
+func freshStatus(t *tar.Writer) error {
+	w := fillWriter{tar: t, dirs: map[string]bool{}}
+	w.file(spec.FileStatus, 0o600, []byte(spec.Status{State: spec.Starting, Phase: "container"}.String()+"\n"))
+	return w.err
+}
+
 // fillWriter writes entries owned by the agent user below the run directory.
 type fillWriter struct {
 	tar  *tar.Writer

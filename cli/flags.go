@@ -20,8 +20,9 @@ func specFlags() []ucli.Flag {
 		&ucli.StringFlag{Name: "mode", Usage: "interactive, headless or idle"},
 		&ucli.StringFlag{Name: "workspace", Usage: "persistent, bind (read-only) or ephemeral"},
 		&ucli.StringFlag{Name: "workspace-dir", Usage: "the host `DIR` of a bind workspace"},
-		&ucli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "`NAME[=VALUE]` for the agent; NAME alone takes the value from here, which keeps it out of the shell's history"},
-		&ucli.StringSliceFlag{Name: "env-file", Usage: "a `FILE` of NAME=VALUE lines; later ones win"},
+		// urfave trims values unless told to keep them as typed.
+		&ucli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, KeepSpace: true, Usage: "`NAME[=VALUE]` for the agent; NAME alone takes the value from here, which keeps it out of the shell's history"},
+		&ucli.StringSliceFlag{Name: "env-file", KeepSpace: true, Usage: "a `FILE` of NAME=VALUE lines; later ones win"},
 		&ucli.StringFlag{Name: "task", Usage: "what to do: `TEXT`, @FILE, or - for standard input"},
 		&ucli.BoolFlag{Name: "foreground", Usage: "follow a headless run and exit with the agent's code"},
 		&ucli.BoolFlag{Name: "dry-run", Usage: "print the Compose model and stop"},
@@ -162,8 +163,11 @@ func (a *app) caBundle(setting string) (string, error) {
 		return setting, nil
 	}
 	info, err := os.Stat(setting)
-	if err == nil && !info.Mode().IsRegular() {
+	switch {
+	case err == nil && !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a regular file", setting)
+	case strings.Contains(setting, ","):
+		err = fmt.Errorf("%s has a comma in its name, which the image builder reads as an end", setting)
 	}
 	if err != nil {
 		return "", refuse("correct "+origin+", or set ca_bundle: none", "%s: %v", origin, err)

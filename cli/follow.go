@@ -28,7 +28,11 @@ func (a *app) follow(ctx context.Context, e *engine.Engine, name string) (*engin
 	var attempt time.Time // when the attempt that is followed started
 	for {
 		logErr := e.Logs(ctx, compose.ProjectName(name), true, since, "", a.streams())
-		c, err := a.untilSettled(ctx, e, name, attempt)
+		limit := settleTime
+		if logErr != nil {
+			limit = time.Second // nothing says that the run is over
+		}
+		c, err := a.untilSettled(ctx, e, name, attempt, limit)
 		switch {
 		case errors.Is(context.Cause(ctx), errLeft):
 			return nil, errLeft
@@ -51,8 +55,8 @@ const settleTime = 10 * time.Second
 
 // untilSettled inspects until the container has ended or runs another attempt
 // than the one that started at attempt.
-func (a *app) untilSettled(ctx context.Context, e *engine.Engine, name string, attempt time.Time) (*engine.Container, error) {
-	deadline := time.Now().Add(settleTime)
+func (a *app) untilSettled(ctx context.Context, e *engine.Engine, name string, attempt time.Time, limit time.Duration) (*engine.Container, error) {
+	deadline := time.Now().Add(limit)
 	for {
 		c, err := e.Inspect(ctx, compose.ProjectName(name))
 		if err != nil {
@@ -148,9 +152,22 @@ func (a *app) followToEnd(ctx context.Context, e *engine.Engine, s spec.Spec) (a
 	if settleErr != nil {
 		return nil, afterStart(settleErr)
 	}
+	answer.silent = true // the agent has spoken
+	return a.jobEnd(ctx, e, c, s, answer)
+}
+
+// jobEnd turns the end of a job into an answer: nil for the agent's 0, a
+// failure with its code, or 125 when the set-up failed and it never ran.
+func (a *app) jobEnd(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, answer *deploymentAnswer) (any, error) {
+	if answer.Run != nil && answer.Run.Cause == spec.CauseSetup {
+		status, err := lastStatus(ctx, e, c.ID)
+		if err != nil {
+			return nil, afterStart(err)
+		}
+		return nil, afterStart(setupFailure(s.Name, status, answer))
+	}
 	if c.State.ExitCode != 0 {
 		return nil, childExit(c.State.ExitCode, s.Agent, answer)
 	}
-	answer.silent = true // the agent has spoken
 	return answer, nil
 }

@@ -204,7 +204,7 @@ func (a *app) bootstrapBase(ctx context.Context, e *engine.Engine) error {
 		return err
 	}
 	defer logFile.Close()
-	if err := e.BootstrapBase(ctx, filepath.Dir(logPath), logFile); err != nil {
+	if err := e.BootstrapBase(ctx, logFile); err != nil {
 		return fail(exitFailed, "reach a registry, set base_image, or as root install debootstrap and run: agent-container build; log: "+logPath, "%w", err)
 	}
 	return nil

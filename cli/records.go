@@ -19,7 +19,7 @@ func (a *app) bringRecords(ctx context.Context, e *engine.Engine, c *engine.Cont
 		var err error
 		brought, err = a.runs().Bring(t, runs.Container{
 			Host: engine.LocalHost, Deployment: c.Deployment(), Image: c.Image,
-			Alive: c.State.Alive(), Engine: c.State.Report(),
+			Created: c.Created, Alive: c.State.Alive(), Engine: c.State.Report(),
 		})
 		return err
 	})
@@ -36,7 +36,7 @@ func (a *app) bringRecords(ctx context.Context, e *engine.Engine, c *engine.Cont
 // that were only there for it.
 func (a *app) settle(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*spec.Record, error) {
 	record, err := a.bringRecords(ctx, e, c)
-	if err != nil || s.Mode != spec.Headless || c.State.Alive() || c.State.Status == "created" {
+	if err != nil || s.Mode != spec.Headless || c.State.Alive() || !c.HasServices() {
 		return record, err
 	}
 	all, err := e.Containers(ctx, s.Name)

@@ -106,11 +106,10 @@ func (r runsAnswer) text(w io.Writer) {
 type recordAnswer struct{ *spec.Record }
 
 func (r recordAnswer) text(w io.Writer) {
-	b, err := json.MarshalIndent(r.Record, "", "  ")
-	if err != nil { // a record is made of strings, numbers and times
-		panic(err)
-	}
-	w.Write(append(b, '\n'))
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(r.Record) // w is a buffer, and a record always marshals
 }
 
 func (a *app) runsShow(ctx context.Context, c *ucli.Context) (any, error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -33,22 +34,22 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
 		}
 		return nil, refuse("run: agent-container redeploy "+s.Name+" --task ...", "%s is a finished job: a task is a one-shot instruction", s.Name)
 	}
-	if err := a.startAgain(ctx, e, s); err != nil {
+	if err := a.startAgain(ctx, e, found); err != nil {
 		return nil, err
 	}
 	return a.awaitAndReport(ctx, e, s, true)
 }
 
 // startAgain starts a stopped deployment with the fill it has.
-func (a *app) startAgain(ctx context.Context, e *engine.Engine, s spec.Spec) error {
-	release, err := a.lock(s.Name)
+func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Container) error {
+	release, err := a.lockUnchanged(ctx, e, c.Deployment(), c)
 	if err != nil {
 		return err
 	}
 	defer release()
-	all, err := e.Containers(ctx, s.Name)
-	if err != nil {
-		return err
+	// The last start's status is still there; nobody may take it for this one's.
+	if err := e.Fill(ctx, c.ID, freshStatus); err != nil {
+		return fmt.Errorf("start %s: %w", c.Deployment(), err)
 	}
-	return e.Start(ctx, s.Name, len(all) > 1)
+	return e.Start(ctx, c.Deployment(), c.HasServices())
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"slices"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -61,7 +60,10 @@ func (a *app) stopAll(ctx context.Context, e *engine.Engine, name string) error 
 			services = append(services, c.ID)
 		}
 	}
-	return e.Stop(ctx, slices.Concat(agents, services)...)
+	if err := e.Stop(ctx, agents...); err != nil {
+		return err
+	}
+	return e.Stop(ctx, services...)
 }
 
 // named is the beginning of every command on one existing deployment.

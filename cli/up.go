@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -82,6 +83,7 @@ func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.En
 	defer release()
 	a.announce(d)
 	if err := a.deploy(ctx, e, d, old); err != nil {
+		a.forgetUntouched(d.spec.Name)
 		return nil, err
 	}
 	release()
@@ -116,6 +118,9 @@ func (a *app) announce(d *deployment) {
 	}
 	if d.spec.Mode == spec.Interactive && d.fill.task != nil && !d.agent.TakesTask {
 		a.say("NOTE: %s takes no task at its start; it is in %s/%s, paste it in", d.agent.Name, spec.ContainerRunDir, spec.FillTask)
+	}
+	if d.spec.Mode != spec.Idle && !slices.ContainsFunc(d.agent.Keys, func(k string) bool { return d.fill.env[k] != "" }) && len(d.fill.config) == 0 {
+		a.say("NOTE: no key for %s is given (--env %s); it must be logged in on its volume already", d.agent.Name, d.agent.Keys[0])
 	}
 	for _, key := range []string{"agent", "mode", "workspace"} {
 		if v := a.settings.Get(key); v.Origin != "default" && specValue(d.spec, key) == v.Text {
@@ -185,7 +190,7 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 	case s.Mode == spec.Headless:
 		return a.reportFinished(ctx, c, e, found, s)
 	}
-	if err := a.startAgain(ctx, e, s); err != nil {
+	if err := a.startAgain(ctx, e, found); err != nil {
 		return nil, err
 	}
 	return a.awaitAndReport(ctx, e, s, true)
@@ -200,8 +205,8 @@ func (a *app) reportFinished(ctx context.Context, c *ucli.Context, e *engine.Eng
 	answer := a.describe(found, s, record)
 	a.say("%s is finished; a task is never run again unasked", s.Name)
 	a.say("hint: run a new one: agent-container redeploy %s --task ...", s.Name)
-	if code := found.State.ExitCode; c.Bool("foreground") && code != 0 {
-		return nil, childExit(code, s.Agent, answer)
+	if c.Bool("foreground") {
+		return a.jobEnd(ctx, e, found, s, answer)
 	}
 	return answer, nil
 }
@@ -217,9 +222,7 @@ func (a *app) refuseChanges(ctx context.Context, c *ucli.Context, e *engine.Engi
 		return nil
 	}
 	typed := s
-	if c.IsSet("env") {
-		typed.EnvNames = nil
-	}
+	typed.EnvNames = slices.Clone(s.EnvNames) // --env adds, here as on a redeploy
 	if err := a.applyFlags(&typed, c); err != nil {
 		return err
 	}
@@ -232,9 +235,13 @@ func (a *app) refuseChanges(ctx context.Context, c *ucli.Context, e *engine.Engi
 	return a.refuseNewValues(ctx, c, e, s, hint)
 }
 
-// refuseNewValues refuses a typed variable whose value is another one now.
+// refuseNewValues refuses a variable, typed or from a typed file, whose value
+// is another one now.
 func (a *app) refuseNewValues(ctx context.Context, c *ucli.Context, e *engine.Engine, s spec.Spec, hint string) error {
-	typed, err := a.typedEnvironment(c)
+	if !c.IsSet("env-file") {
+		s.EnvFiles = nil
+	}
+	typed, err := a.readEnvironment(s, nil, c)
 	if err != nil || len(typed) == 0 {
 		return err
 	}

@@ -26,10 +26,13 @@ func ProjectName(name string) string { return Prefix + name }
 func VolumeName(name, suffix string) string { return Prefix + name + "-" + suffix }
 
 // ServiceVolumeName returns the engine's name of a volume that a user's service
-// declares.
-func ServiceVolumeName(name, volume string) string {
-	return Prefix + name + "-services-" + volume
-}
+// declares. The dot, which no deployment's name has, keeps it apart from the
+// volumes of other deployments.
+func ServiceVolumeName(name, volume string) string { return Prefix + name + "." + volume }
+
+// ServiceContainer returns the name of the container of a user's service, kept
+// apart by a dot likewise.
+func ServiceContainer(name, service string) string { return Prefix + name + "." + service }
 
 // ImageName returns the name of an agent image with its content digest. The
 // localhost/ prefix keeps every engine from asking a registry for it.

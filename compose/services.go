@@ -1,9 +1,11 @@
 package compose
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/template"
 	"github.com/compose-spec/compose-go/v2/types"
 	"gopkg.in/yaml.v3"
 
@@ -24,6 +27,18 @@ type Services struct {
 
 // Names returns the services' names in order.
 func (s *Services) Names() []string { return slices.Sorted(maps.Keys(s.project.Services)) }
+
+// VolumeNames returns the engine's names of the volumes that deployment name
+// gets for its services; external ones are the user's and not among them.
+func (s *Services) VolumeNames(name string) []string {
+	var names []string
+	for _, v := range slices.Sorted(maps.Keys(s.project.Volumes)) {
+		if !bool(s.project.Volumes[v].External) {
+			names = append(names, ServiceVolumeName(name, v))
+		}
+	}
+	return names
+}
 
 // ServicesError is a refusal of a services file.
 type ServicesError struct {
@@ -56,11 +71,6 @@ var (
 // reservedServices are names of our own.
 var reservedServices = []string{AgentService, "egress"}
 
-// serviceCapabilities is the most a service may have: what the entrypoints of
-// ordinary images need to give up root. Docker's default also holds NET_RAW,
-// which suffices to set a packet's mark.
-var serviceCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"}
-
 // ParseServices reads the user's own services file. name is the deployment's,
 // file is what errors call it, dir is what relative paths in it start from and
 // env is what it may interpolate. The error is a *ServicesError.
@@ -76,6 +86,9 @@ func ParseServices(ctx context.Context, name, file, dir string, content []byte, 
 	project, err := loader.LoadWithContext(ctx, details, func(o *loader.Options) {
 		o.SetProjectName(ProjectName(name), true)
 		o.SkipInclude, o.SkipExtends = true, true
+		o.Interpolate.Substitute = func(text string, lookup template.Mapping) (string, error) {
+			return template.SubstituteWithOptions(text, lookup, template.WithoutLogging, template.WithReplacementFunction(onlySetVariables))
+		}
 	})
 	if err != nil {
 		return nil, &ServicesError{File: file, Problem: firstLine(err.Error())}
@@ -84,17 +97,37 @@ func ParseServices(ctx context.Context, name, file, dir string, content []byte, 
 	return s, s.check(file)
 }
 
+// onlySetVariables makes a variable that is not set an error. Compose takes it
+// for empty: an empty password, say, is not what anybody meant.
+func onlySetVariables(text string, lookup template.Mapping, c *template.Config) (string, error) {
+	value, known, err := template.DefaultReplacementAppliedFunc(text, lookup, c)
+	if err == nil && !known {
+		name := strings.Trim(text, "${}")
+		err = fmt.Errorf("variable %s is not set: export it, or write ${%s:-default}", name, name)
+	}
+	return value, err
+}
+
 // checkServiceKeys holds the file's keys against the allow-lists, on the text
 // itself, so that an error has a line.
 func checkServiceKeys(file string, content []byte) error {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(content, &doc); err != nil {
+	var doc, second yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(content))
+	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		return &ServicesError{File: file, Problem: "not YAML: " + strings.TrimPrefix(firstLine(err.Error()), "yaml: ")}
+	}
+	// Compose merges every document of a file; one behind the first would pass
+	// these checks unseen.
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		return &ServicesError{File: file, Line: second.Line, Problem: "holds more than one document"}
 	}
 	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
 		return &ServicesError{File: file, Problem: "holds no mapping with services"}
 	}
 	root := doc.Content[0]
+	if err := onlyWritable(file, root); err != nil {
+		return err
+	}
 	if err := onlyKeys(file, "", root, topKeys); err != nil {
 		return err
 	}
@@ -123,6 +156,22 @@ func checkVolumeKeys(file string, volumes *yaml.Node) error {
 			if err := onlyKeys(file, "volumes."+volumes.Content[i].Value, value, volumeKeys); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// onlyWritable refuses the texts that compose-go's YAML writes and then reads
+// back changed: several lines of which the first begins with a tab or a Unicode
+// line end (go.yaml.in/yaml/v4 4.0.0-rc.4).
+func onlyWritable(file string, node *yaml.Node) error {
+	text := strings.TrimLeft(node.Value, "\n")
+	if strings.Contains(node.Value, "\n") && strings.HasPrefix(text, "\t") || strings.HasPrefix(text, "\u2028") || strings.HasPrefix(text, "\u2029") {
+		return &ServicesError{File: file, Line: node.Line, Problem: "a text of several lines may not begin with a tab or a Unicode line end"}
+	}
+	for _, n := range node.Content {
+		if err := onlyWritable(file, n); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -173,6 +222,11 @@ func (s *Services) check(file string) error {
 		if svc.Build != nil && (svc.Build.Privileged || len(svc.Build.Entitlements) > 0 || svc.Build.Network == "host") {
 			return &ServicesError{File: file, Problem: fmt.Sprintf("service %q asks for a privileged build", name)}
 		}
+		for k := range svc.Environment {
+			if strings.Contains(k, "$") { // Compose interpolates values only, and we escape both
+				return &ServicesError{File: file, Problem: fmt.Sprintf("service %q has a variable %q with a $ in its name", name, k)}
+			}
+		}
 		for k := range svc.Sysctls {
 			if !strings.HasPrefix(k, "net.") {
 				return &ServicesError{File: file, Problem: fmt.Sprintf("service %q sets sysctl %s: only net.* is its own", name, k)}
@@ -192,92 +246,30 @@ func (s *Services) check(file string) error {
 // engine's socket.
 func holdsSocket(source string) bool {
 	clean := filepath.ToSlash(filepath.Clean(source))
-	base := path.Base(clean)
-	if strings.HasSuffix(base, ".sock") || base == "docker.sock" {
+	if below, ok := strings.CutPrefix(clean+"/", "/var/run/"); ok { // a link to /run
+		clean = path.Clean("/run/" + below)
+	}
+	if strings.HasSuffix(clean, ".sock") || slices.Contains([]string{"/", "/run", "/var", "/run/user"}, clean) {
 		return true
 	}
-	for _, dir := range []string{"/", "/run", "/var", "/var/run"} {
-		if clean == dir {
-			return true
-		}
-	}
-	for _, dir := range []string{"/run/docker", "/run/podman", "/run/containerd", "/var/run/docker", "/var/run/podman", "/var/run/containerd"} {
+	for _, dir := range []string{"/run/docker", "/run/podman", "/run/containerd"} {
 		if clean == dir || strings.HasPrefix(clean, dir+"/") {
 			return true
 		}
 	}
-	return strings.HasPrefix(clean, "/run/user/") && strings.Contains(clean+"/", "/podman/")
+	// Rootless engines keep theirs in the user's directory there.
+	user, ok := strings.CutPrefix(clean, "/run/user/")
+	return ok && (!strings.Contains(user, "/") || strings.Contains(user+"/", "/podman/"))
 }
 
-// ContainerNames lists the names of the containers of m.
-func (m Model) ContainerNames() []string {
-	names := []string{ProjectName(m.Spec.Name)}
-	if m.Services != nil {
-		for _, s := range m.Services.Names() {
-			names = append(names, serviceContainer(m.Spec.Name, s))
-		}
-	}
-	return names
-}
-
-func serviceContainer(name, service string) string { return ProjectName(name) + "-" + service }
-
-// addServices puts the user's services beside the agent, on its network, with
-// our labels and limits. The agent waits for those with a health check.
-func (m Model) addServices(p *types.Project) {
-	agent := p.Services[AgentService]
-	agent.DependsOn = types.DependsOnConfig{}
-	for _, name := range m.Services.Names() {
-		svc := m.Services.project.Services[name]
-		svc.ContainerName = serviceContainer(m.Spec.Name, name)
-		svc.Labels = m.ownLabels()
-		svc.Networks = map[string]*types.ServiceNetworkConfig{"default": nil}
-		harden(&svc)
-		svc.CapAdd = serviceCapabilities
-		if svc.PidsLimit == 0 {
-			svc.PidsLimit = m.Spec.Limits.Pids
-		}
-		svc.Restart = types.RestartPolicyNo // a job's services end with it
-		if m.Spec.Mode != spec.Headless {
-			svc.Restart = types.RestartPolicyUnlessStopped
-		}
-		condition := types.ServiceConditionStarted
-		if svc.HealthCheck != nil && !svc.HealthCheck.Disable {
-			condition = types.ServiceConditionHealthy
-		}
-		agent.DependsOn[name] = types.ServiceDependency{Condition: condition, Required: true}
-		p.Services[name] = svc
-	}
-	p.Services[AgentService] = agent
-	m.addServiceVolumes(p)
-}
-
-// addServiceVolumes declares the services' named volumes under names of ours,
-// with our label; external ones stay the user's.
-func (m Model) addServiceVolumes(p *types.Project) {
-	for _, name := range slices.Sorted(maps.Keys(m.Services.project.Volumes)) {
-		v := m.Services.project.Volumes[name]
-		key := "services-" + name
-		if !bool(v.External) {
-			v.Name = ServiceVolumeName(m.Spec.Name, name)
-			v.Labels = m.ownLabels()
-		}
-		p.Volumes[key] = v
-		for _, service := range m.Services.Names() {
-			svc := p.Services[service]
-			svc.Volumes = slices.Clone(svc.Volumes)
-			for i, mount := range svc.Volumes {
-				if mount.Type == types.VolumeTypeVolume && mount.Source == name {
-					svc.Volumes[i].Source = key
-				}
-			}
-			p.Services[service] = svc
-		}
-	}
-}
-
+// firstLine returns the first line of text, with the next one where it only
+// announces that.
 func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
+	line, rest, _ := strings.Cut(text, "\n")
+	if strings.HasSuffix(line, ":") {
+		next, _, _ := strings.Cut(rest, "\n")
+		line += " " + strings.TrimSpace(next)
+	}
 	return line
 }
 

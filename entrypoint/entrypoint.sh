@@ -22,10 +22,8 @@ stopped() {
 failed() {
 	"$guest" status failed "$1" "$2"
 	printf 'agent-container: error: %s failed: %s\n' "$1" "$2" >&2
-	if [ "$mode" = headless ]; then
-		"$guest" record close failed set-up 1 "$1 failed: $2" || true
-		exit 1
-	fi
+	"$guest" record close failed set-up 1 "$1 failed: $2" || true
+	[ "$mode" != headless ] || exit 1
 	exec "$guest" hold
 }
 
@@ -50,7 +48,7 @@ start_session() {
 		"$guest" env tmux new-window -d -t =main: -n shell
 }
 
-"$guest" record open
+phase record "$guest" record open
 phase environment "$guest" setup environment
 phase git "$guest" setup git
 phase config "$guest" setup config

@@ -97,6 +97,10 @@ func (g *guest) runWithEnvironment(args []string) error {
 		os.Setenv("PATH", path) // LookPath reads the process's own
 	}
 	path, err := exec.LookPath(args[0])
+	if err != nil && strings.Contains(args[0], "/") && exists(args[0]) {
+		say("error: %s: not executable in the container", spec.Printable(args[0], 200))
+		return exitStatus(126)
+	}
 	if err != nil {
 		say("error: %s: command not found in the container", spec.Printable(args[0], 200))
 		return exitStatus(127)

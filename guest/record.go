@@ -42,7 +42,7 @@ func (g *guest) openRecord() error {
 		return nil
 	}
 	if err := g.closeStale(); err != nil {
-		return err
+		say("warning: %v", err) // an agent can spoil its record; it must not spoil the next start
 	}
 	random := make([]byte, 4)
 	if _, err := rand.Read(random); err != nil {

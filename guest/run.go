@@ -24,30 +24,48 @@ const maxTaskArgument = 100 << 10
 // with its status. TERM and INT close the record first, because the engine's
 // grace may end before the agent has, and are then forwarded.
 func (g *guest) headless([]string) error {
+	// First of all: a stop while the repository is read must close the record.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	cmd, err := g.headlessCommand()
+	if err != nil {
+		return g.notStarted(err)
+	}
+	select {
+	case <-signals:
+		code := 128 + int(syscall.SIGTERM)
+		return errors.Join(g.closeRecord(spec.OutcomeStopped, spec.CauseStop, &code, "stopped before the agent was started"), exitStatus(code))
+	default:
+	}
+	if err := cmd.Start(); err != nil {
+		return g.notStarted(err)
+	}
+	return g.supervise(cmd, signals)
+}
+
+// headlessCommand prepares the agent's run and says that the container is
+// ready.
+func (g *guest) headlessCommand() (*exec.Cmd, error) {
 	env, err := g.environment()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	task, err := g.openTask()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer task.Close()
 	if err := g.updateRecord(func(r *spec.Record) { r.Repository = g.startRepository() }); err != nil {
-		return err
+		return nil, err
 	}
 	cmd := exec.Command(g.agent.Headless[0], g.agent.Headless[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = task, os.Stdout, os.Stderr, g.workspace, env
 	// A group of its own, so that a stop reaches the agent's children too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	if err := g.setStatus(spec.Status{State: spec.Ready}); err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return g.notStarted(err)
-	}
+	return cmd, g.setStatus(spec.Status{State: spec.Ready})
+}
+
+// supervise waits for the agent and answers signals meanwhile.
+func (g *guest) supervise(cmd *exec.Cmd, signals <-chan os.Signal) error {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	for {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,7 +47,7 @@ func (g *guest) seedClaude() error {
 	default:
 		dec := json.NewDecoder(bytes.NewReader(b))
 		dec.UseNumber() // numbers come out as they went in
-		if dec.Decode(&doc) != nil || doc == nil {
+		if dec.Decode(&doc) != nil || doc == nil || dec.Decode(new(any)) != io.EOF {
 			say("%s is not a JSON object: left alone", path)
 			return nil
 		}

@@ -70,7 +70,9 @@ func (g *guest) setupGit() error {
 	if err != nil {
 		return err
 	}
-	for _, kv := range [][2]string{{"user.name", j.GitName}, {"user.email", j.GitEmail}, {"safe.directory", g.workspace}} {
+	for _, kv := range [][2]string{
+		{"user.name", j.GitName}, {"user.email", j.GitEmail}, {"safe.directory", g.workspace}, {"init.defaultBranch", "main"},
+	} {
 		if kv[1] == "" {
 			continue
 		}
@@ -110,7 +112,10 @@ func (g *guest) setupConfig() error {
 		if err != nil {
 			return err
 		}
-		return renameio.WriteFile(target, content, info.Mode().Perm())
+		if err := renameio.WriteFile(target, content, info.Mode().Perm()); err != nil {
+			return err
+		}
+		return os.Chmod(target, info.Mode().Perm()) // WriteFile keeps the mode of what it replaces
 	})
 }
 

@@ -28,6 +28,10 @@ type Command struct {
 	// foreground process group and gets Ctrl-C itself. Otherwise it runs in a
 	// group of its own, so that Ctrl-C reaches us alone and we decide.
 	Terminal bool
+
+	// Grace is how long the program may take to end after TERM before it is
+	// killed; 0 means three seconds.
+	Grace time.Duration
 }
 
 // Runner runs commands. The zero value is usable.
@@ -44,9 +48,11 @@ type ExitError struct {
 }
 
 func (e *ExitError) Error() string {
-	text := lastLine(e.Stderr)
+	status := fmt.Sprintf("exit status %d", e.Code)
+	// docker 28 ends some errors with a line that says no more than that.
+	text := lastLine(strings.TrimSuffix(strings.TrimSpace(e.Stderr), status))
 	if text == "" {
-		text = fmt.Sprintf("exit status %d", e.Code)
+		text = status
 	}
 	return fmt.Sprintf("%s: %s", Short(e.Argv), text)
 }
@@ -54,8 +60,8 @@ func (e *ExitError) Error() string {
 // ErrNotFound is wrapped by Run's error when the program is not on PATH.
 var ErrNotFound = exec.ErrNotFound
 
-// grace is how long a program may take to end after TERM before it is killed.
-const grace = 3 * time.Second
+// defaultGrace is the Grace of a command that names none.
+const defaultGrace = 3 * time.Second
 
 // keepStderr bounds what is kept of a program's stderr for its error.
 const keepStderr = 64 << 10
@@ -73,7 +79,9 @@ func (r *Runner) Run(ctx context.Context, c Command) error {
 	if c.Stderr == nil {
 		cmd.Stderr = kept
 	}
-	cmd.WaitDelay = grace
+	if cmd.WaitDelay = c.Grace; c.Grace == 0 {
+		cmd.WaitDelay = defaultGrace
+	}
 	group := !c.Terminal
 	if group {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -22,7 +22,8 @@ type Container struct {
 	Host       string
 	Deployment string
 	Image      string // the engine's id of the image
-	Alive      bool   // whether its process runs or is about to
+	Created    time.Time
+	Alive      bool // whether its process runs or is about to
 	Engine     *spec.EngineReport
 }
 
@@ -52,8 +53,10 @@ func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
 		return b, err
 	}
 	for i, r := range records {
-		newest := i == len(records)-1
-		if err := s.stamp(r, c, newest); err != nil {
+		// The volume outlives containers: only the newest record can be of this
+		// one, and only if it is not older.
+		current := i == len(records)-1 && !r.StartedAt.Before(c.Created)
+		if err := s.stamp(r, c, current); err != nil {
 			b.LeftOut = append(b.LeftOut, err.Error())
 			continue
 		}
@@ -71,8 +74,7 @@ func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, error) {
 	for range maxRecords {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			slices.SortFunc(records, func(a, b *spec.Record) int { return strings.Compare(a.ID, b.ID) })
-			return records, nil
+			return sorted(records), nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("records of the container: %w", err)
@@ -88,7 +90,14 @@ func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, error) {
 		}
 		records = append(records, r)
 	}
-	return nil, fmt.Errorf("records of the container: more than %d files", maxRecords)
+	// Nor may a container that writes files for ever keep itself from removal.
+	b.LeftOut = append(b.LeftOut, fmt.Sprintf("all files after the first %d", maxRecords))
+	return sorted(records), nil
+}
+
+func sorted(records []*spec.Record) []*spec.Record {
+	slices.SortFunc(records, func(a, b *spec.Record) int { return strings.Compare(a.ID, b.ID) })
+	return records
 }
 
 func readOne(t *tar.Reader, h *tar.Header, id string) (*spec.Record, error) {
@@ -125,7 +134,7 @@ func decode(content []byte, id string) (*spec.Record, error) {
 
 // stamp puts the host's word on a record: what a former container of the
 // deployment was is kept from when it was brought in.
-func (s Store) stamp(r *spec.Record, c Container, newest bool) error {
+func (s Store) stamp(r *spec.Record, c Container, current bool) error {
 	r.Host, r.Deployment, r.Image, r.Engine = c.Host, c.Deployment, c.Image, nil
 	known, err := s.get(c.Host, c.Deployment, r.ID)
 	if err != nil {
@@ -134,20 +143,23 @@ func (s Store) stamp(r *spec.Record, c Container, newest bool) error {
 	if known != nil {
 		r.Image = known.Image
 	}
-	if newest && c.Engine != nil {
+	if current && c.Engine != nil {
 		r.Engine = c.Engine
 	} else if known != nil {
 		r.Engine = known.Engine
 	}
-	if r.EndedAt != nil || newest && c.Alive {
+	if r.EndedAt != nil {
 		return nil
 	}
 	if known != nil && known.EndedAt != nil {
-		*r = *known // closed as lost before; its time stays
+		*r = *known // closed as lost before; its time stays, also when the container runs again
+		return nil
+	}
+	if current && c.Alive {
 		return nil
 	}
 	at := time.Now()
-	if newest && c.Engine != nil {
+	if current && c.Engine != nil {
 		if finished, err := time.Parse(time.RFC3339Nano, c.Engine.FinishedAt); err == nil {
 			at = finished
 		}

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -94,22 +95,33 @@ func (s *Settings) loadFile(path string, project bool) error {
 	if err != nil {
 		return &Error{Where: path, Problem: err.Error()}
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(content, &doc); err != nil {
-		return &Error{Where: withLine(path, err), Problem: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
-	}
-	if len(doc.Content) == 0 {
+	var doc, second yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(content))
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil // empty, or comments only
+	} else if err != nil {
+		return notYAML(path, err)
 	}
-	return s.loadMapping(path, project, "", doc.Content[0])
+	// A second document would be ignored.
+	if err := dec.Decode(&second); err == nil {
+		return &Error{Where: at(path, &second), Problem: "holds more than one document"}
+	} else if !errors.Is(err, io.EOF) {
+		return notYAML(path, err)
+	}
+	if doc.Content[0].Tag == "!!null" {
+		return nil
+	}
+	return s.loadMapping(path, project, map[string]bool{}, "", doc.Content[0])
 }
 
 // loadMapping takes the keys of one mapping; prefix is empty or ends in a dot.
-func (s *Settings) loadMapping(path string, project bool, prefix string, node *yaml.Node) error {
+// seen holds the full names met in the file: "limits.pids" may be spelled so
+// or nested, but only once.
+func (s *Settings) loadMapping(path string, project bool, seen map[string]bool, prefix string, node *yaml.Node) error {
 	if node.Kind != yaml.MappingNode {
-		return &Error{Where: at(path, node), Problem: strings.TrimPrefix(prefix+" ", ".") + "is not a mapping of keys to values"}
+		problem := strings.TrimSuffix(prefix, ".") + " is not a mapping of keys to values"
+		return &Error{Where: at(path, node), Problem: strings.TrimSpace(problem)}
 	}
-	seen := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		name := prefix + key.Value
@@ -118,7 +130,7 @@ func (s *Settings) loadMapping(path string, project bool, prefix string, node *y
 		}
 		seen[name] = true
 		if isGroup(name) {
-			if err := s.loadMapping(path, project, name+".", value); err != nil {
+			if err := s.loadMapping(path, project, seen, name+".", value); err != nil {
 				return err
 			}
 			continue
@@ -150,7 +162,7 @@ func (s *Settings) loadKey(path string, project bool, name string, key, value *y
 		return nil
 	}
 	if k.project == never || name == "workspace" && text == string(spec.Bind) {
-		return &Error{Where: at(path, key), Problem: fmt.Sprintf("a project may not set %s: %s", name, text), Hint: "set it in the user's " + FileName}
+		return &Error{Where: at(path, key), Problem: fmt.Sprintf("a project may not set %s: %q", name, text), Hint: "set it in the user's " + FileName}
 	}
 	if k.project == choice || k.narrower(text, s.values[name].Text) {
 		s.values[name] = Value{text, "project " + at(path, key)}
@@ -233,6 +245,10 @@ func readRegular(path string) ([]byte, error) {
 }
 
 func at(path string, node *yaml.Node) string { return fmt.Sprintf("%s:%d", path, node.Line) }
+
+func notYAML(path string, err error) error {
+	return &Error{Where: withLine(path, err), Problem: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+}
 
 // withLine adds the line that a YAML syntax error names.
 func withLine(path string, err error) string {

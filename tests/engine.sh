@@ -18,26 +18,27 @@ give_up() {
 # mirror this machine already uses.
 debian_source() {
 	local mirror
-	mirror=$(sed -n -e 's/^URIs: *\([^ ]*\).*/\1/p' -e 's/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*\) .*/\2/p' \
-		/etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list 2>/dev/null |
-		grep -E '/debian/?$' | head -n 1)
+	# Some of these files may not exist, and there may be no match.
+	mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list 2>/dev/null || true; } |
+		sed -n -e 's/^URIs: *\([^ ]*\).*/\1/p' -e 's/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*\) .*/\2/p' |
+		grep -m 1 -E '/debian/?$' || true)
 	[ -n "$mirror" ] || give_up 'no Debian mirror is configured'
 	printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' "$mirror" "$1" >"$2"
 }
 
 install_packages() {
-	local codename=$1 release=()
+	local codename=$1 release=''
 	export DEBIAN_FRONTEND=noninteractive
 	if [ "$codename" = bookworm ]; then
-		# Its own docker.io has no compose and no buildx. Pinned low, so that
-		# nothing else comes from there.
+		# Its own docker.io has no compose and no buildx. Pinned low and named
+		# one by one, so that nothing else comes from there, libc least of all.
 		debian_source trixie /etc/apt/sources.list.d/agent-container-trixie.sources
 		printf 'Package: *\nPin: release n=trixie*\nPin-Priority: 100\n' >/etc/apt/preferences.d/agent-container-trixie
-		release=(-t trixie)
+		release=/trixie
 	fi
 	apt-get update -q
 	apt-get install -y -q --no-install-recommends debootstrap ca-certificates
-	apt-get install -y -q --no-install-recommends "${release[@]}" docker.io docker-cli docker-compose docker-buildx
+	apt-get install -y -q --no-install-recommends "docker.io$release" "docker-cli$release" "docker-compose$release" "docker-buildx$release"
 }
 
 start_daemon() {

@@ -86,6 +86,12 @@ func (c *Container) IsAgent() bool {
 	return c.Deployment() != "" && c.Name == compose.ProjectName(c.Deployment())
 }
 
+// HasServices reports whether services were deployed beside the agent: Compose
+// keeps what a container depends on in a label.
+func (c *Container) HasServices() bool {
+	return c.Config.Labels["com.docker.compose.depends_on"] != ""
+}
+
 // Inspect returns the container called name, ours or not, or nil when there is
 // none.
 func (e *Engine) Inspect(ctx context.Context, name string) (*Container, error) {

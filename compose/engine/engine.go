@@ -52,7 +52,10 @@ const minMajor = 20
 func Open(ctx context.Context, runner *process.Runner) (*Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	out, err := runner.Output(ctx, process.Command{Argv: []string{"docker", "version", "--format", "{{json .}}"}})
+	out, err := runner.Output(ctx, process.Command{
+		Argv:  []string{"docker", "version", "--format", "{{json .}}"},
+		Grace: 500 * time.Millisecond, // a client that hangs may be deaf to TERM too
+	})
 	if err != nil {
 		return nil, unreachable(err)
 	}

@@ -86,12 +86,14 @@ func (e *Engine) Build(ctx context.Context, b Build) error {
 
 // BootstrapBase makes a Debian base image on this machine, for where no
 // registry answers. It needs root and debootstrap, and says so when they are
-// missing; dir is where it may work.
-func (e *Engine) BootstrapBase(ctx context.Context, dir string, log io.Writer) error {
+// missing.
+func (e *Engine) BootstrapBase(ctx context.Context, log io.Writer) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("making the base image %s takes root", compose.BootstrapImage)
 	}
-	root, err := os.MkdirTemp(dir, "base-")
+	// Not the user's state directory, whose path may have a space, and not /tmp,
+	// which may be mounted without programs or devices: debootstrap minds both.
+	root, err := os.MkdirTemp("/var/tmp", "agent-container-base-")
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"archive/tar"
 	"context"
 	"io"
-	"strconv"
+	"os"
 
 	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/process"
@@ -75,15 +75,16 @@ func (e *Engine) Start(ctx context.Context, name string, services bool) error {
 	return err
 }
 
-// Stop sends TERM to containers, one after the other, and KILL after the grace
-// period of each.
+// Stop sends TERM to containers, all at once, and KILL after the grace period
+// that the model gave each.
 func (e *Engine) Stop(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	grace := strconv.Itoa(int(compose.StopGrace.Seconds()))
-	// Said again because docker 20.10 ignores the model's value here.
-	_, err := e.docker(ctx, append([]string{"stop", "--time", grace}, ids...)...)
+	_, err := e.docker(ctx, append([]string{"stop"}, ids...)...)
+	if missing(err) {
+		return nil // gone meanwhile: it does not run
+	}
 	return err
 }
 
@@ -98,8 +99,10 @@ func (e *Engine) Remove(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	// --force because a container may have been restarted meanwhile.
-	_, err := e.docker(ctx, append([]string{"rm", "--force"}, ids...)...)
+	_, err := e.docker(ctx, append([]string{"rm",
+		"--force",   // a container may have been restarted meanwhile
+		"--volumes", // the anonymous ones of a service, which nobody can name; named ones stay
+	}, ids...)...)
 	if missing(err) {
 		return nil
 	}
@@ -129,7 +132,7 @@ func (e *Engine) Exec(ctx context.Context, container string, argv []string, s St
 	// rewrites line ends.
 	full := []string{e.Runtime, "exec", "--interactive"}
 	if s.Terminal {
-		full = append(full, "--tty")
+		full = append(full, "--tty", "--env", "TERM="+os.Getenv("TERM")) // the engine says "xterm" otherwise
 	}
 	full = append(append(full, container), argv...)
 	return e.run.Run(ctx, process.Command{Argv: full, Stdin: s.In, Stdout: s.Out, Stderr: s.Err, Terminal: s.Terminal})

@@ -32,13 +32,38 @@ type Named struct {
 // label of deployment. Compose would use such a volume with no more than a
 // warning, and purge would delete it.
 func (e *Engine) CheckVolumes(ctx context.Context, deployment string, names []string) error {
-	list, err := e.named(ctx, "volume", names)
+	return e.checkNamed(ctx, "volume", deployment, names)
+}
+
+// CheckNetwork returns a *ForeignError when the network called name exists
+// without the label of deployment.
+func (e *Engine) CheckNetwork(ctx context.Context, deployment, name string) error {
+	return e.checkNamed(ctx, "network", deployment, []string{name})
+}
+
+func (e *Engine) checkNamed(ctx context.Context, kind, deployment string, names []string) error {
+	list, err := e.named(ctx, kind, names)
 	if err != nil {
 		return err
 	}
 	for _, v := range list {
 		if !compose.Owned(v.Labels, deployment) {
-			return &ForeignError{Kind: "volume", Name: v.Name}
+			return &ForeignError{Kind: kind, Name: v.Name}
+		}
+	}
+	return nil
+}
+
+// CheckContainers returns a *ForeignError when one of names is a container
+// without the label of deployment.
+func (e *Engine) CheckContainers(ctx context.Context, deployment string, names []string) error {
+	list, err := e.inspect(ctx, names)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if !compose.Owned(c.Config.Labels, deployment) {
+			return &ForeignError{Kind: "container", Name: c.Name}
 		}
 	}
 	return nil
@@ -160,6 +185,17 @@ func (e *Engine) Subnets(ctx context.Context, deployment string) (own netip.Pref
 		}
 	}
 	return own, all, err
+}
+
+// SubnetTaken reports whether err says that a network's subnet is in use.
+func SubnetTaken(err error) bool {
+	return err != nil && containsAny(err.Error(), "overlaps with other one")
+}
+
+// NetworkGone reports whether err says that Compose misses a network that the
+// model expects to be there.
+func NetworkGone(err error) bool {
+	return err != nil && containsAny(err.Error(), "network "+compose.SharedNetwork+" not found", "declared as external, but could not be found")
 }
 
 // named inspects the volumes or networks that exist among names.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,9 +133,15 @@ func (u *user) runWith(stdin io.Reader, env []string, args ...string) result {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = u.path("project")
-	cmd.Env = append(append(os.Environ(), u.env...), env...)
+	cmd.Env = append(append(outerEnvironment(), u.env...), env...)
 	cmd.Stdin = stdin
 	return finish(u.t, cmd)
+}
+
+// outerEnvironment is the process's own without what steers the program: a
+// developer's AGENT_CONTAINER_REPO must not decide what is tested.
+func outerEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "AGENT_CONTAINER_") })
 }
 
 // must runs the program and fails the test unless it exits 0.

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+func TestStatusVerb(t *testing.T) {
+	// The status must be one line, whatever a reason holds; check must fail unless it is ready.
+	b := newBox(t, "claude", spec.Idle)
+	if code, _, _ := b.guest("status", "check"); code != 1 {
+		t.Errorf("check without a status: exit %d", code)
+	}
+	for _, c := range []struct {
+		args []string
+		line string
+		code int
+	}{
+		{[]string{"starting", "seed"}, "starting seed", 1},
+		{[]string{"failed", "seed", "two\nlines: and\tmore"}, "failed seed: two lines: and more", 1},
+		{[]string{"ready"}, "ready", 0},
+	} {
+		if code, _, said := b.guest(append([]string{"status"}, c.args...)...); code != 0 {
+			t.Fatal(said)
+		}
+		code, out, _ := b.guest("status", "check")
+		if code != c.code || out != c.line+"\n" || b.status() != c.line {
+			t.Errorf("%q: check gives %d, %q; want %d, %q", c.args, code, out, c.code, c.line)
+		}
+	}
+	for _, args := range [][]string{{"status"}, {"status", "starting"}, {"status", "failed", "x"}, {"status", "sideways"}} {
+		if code, _, said := b.guest(args...); code != 1 || !strings.Contains(said, "usage: status") {
+			t.Errorf("%q: exit %d, %q", args, code, said)
+		}
+	}
+}
+
+func TestStatusWait(t *testing.T) {
+	// Waiting must go on through the phases and end with the final line at once.
+	for _, final := range []string{"ready", "failed seed: no room"} {
+		b := newBox(t, "claude", spec.Idle)
+		r := b.start(program, "status", "wait")
+		for _, line := range []string{"starting environment", "starting seed"} {
+			b.fill(spec.FileStatus, line+"\n")
+			if r.ended() {
+				t.Fatalf("it ended at %q", line)
+			}
+		}
+		b.fill(spec.FileStatus, final+"\n")
+		set := time.Now()
+		if code := r.wait(); code != 0 || r.out.String() != final+"\n" {
+			t.Errorf("exit %d, %q", code, r.out.String())
+		}
+		if took := time.Since(set); took > 5*time.Second {
+			t.Errorf("it took %s to see %q", took, final)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package tests
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// fakeDocker stands in for the engine's command line: agent-container finds it
+// by an ordinary look-up on PATH. It keeps what it is asked in the directory
+// that FAKE_DOCKER names:
+//
+//	log              every argv, one JSON array a line
+//	hang             exists: "version" never answers
+//	version-error    what "version" says on stderr before it fails
+//	containers/NAME  a container, as inspect prints it; made by "compose up"
+//	volumes, networks  JSON arrays, as inspect prints them
+//	no-image         exists: no agent image is there yet
+//	build-fails      exists: a build prints 30 lines and fails
+//	status           what the guest's "status wait" says; "ready" when absent
+//	exit             a started container has ended with this code
+//	exec-code, logs  how a child of exec ends; what logs prints
+//	fill.tar, model.yaml  what it was given
+//	copies/NAME      what "cp CONTAINER:…/NAME -" copies out
+type fakeDocker struct{ dir string }
+
+func fakeDockerMain() {
+	f := fakeDocker{os.Getenv("FAKE_DOCKER")}
+	if err := f.run(os.Args[1:]); err != nil {
+		var code exitCode
+		if errors.As(err, &code) {
+			os.Exit(int(code))
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+type object = map[string]any
+
+func (f fakeDocker) path(parts ...string) string {
+	return filepath.Join(append([]string{f.dir}, parts...)...)
+}
+
+func (f fakeDocker) has(name string) bool { _, err := os.Stat(f.path(name)); return err == nil }
+
+// text is the content of a file without its last newline, or other.
+func (f fakeDocker) text(name, other string) string {
+	b, err := os.ReadFile(f.path(name))
+	if err != nil {
+		return other
+	}
+	return strings.TrimSuffix(string(b), "\n")
+}
+
+func (f fakeDocker) log(argv []string) error {
+	out, err := os.OpenFile(f.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	return json.NewEncoder(out).Encode(argv)
+}
+
+func (f fakeDocker) run(argv []string) error {
+	if err := f.log(argv); err != nil {
+		return err
+	}
+	verb := argv[0]
+	if len(argv) > 1 && slices.Contains([]string{"container", "image", "volume", "network", "buildx"}, verb) {
+		verb += " " + argv[1]
+	}
+	last := argv[len(argv)-1]
+	switch verb {
+	case "version":
+		return f.version()
+	case "ps":
+		return f.ps(argv)
+	case "container inspect":
+		return f.inspect(argv[2:])
+	case "image inspect":
+		if f.has("no-image") && strings.HasPrefix(last, "localhost/agent-container-") {
+			return fmt.Errorf("Error: No such image: %s", last)
+		}
+		return print([]object{{"Id": "sha256:0123", "Size": 1000000, "RepoTags": []string{last}}})
+	case "volume inspect", "network inspect":
+		fmt.Println(f.text(argv[0]+"s", "[]"))
+	case "compose":
+		return f.compose(argv)
+	case "start", "stop", "kill":
+		return f.setState(verb, last)
+	case "rm":
+		return os.Remove(f.path("containers", last))
+	case "cp":
+		return f.copy(argv)
+	case "exec":
+		return f.exec(argv)
+	case "logs":
+		fmt.Println(f.text("logs", "a line of the agent"))
+	case "buildx build":
+		return f.build()
+	case "volume ls", "volume rm", "network ls", "network create", "network rm":
+	default:
+		return fmt.Errorf("fake docker: %q is not known", argv)
+	}
+	return nil
+}
+
+func print(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
+
+func (f fakeDocker) version() error {
+	if f.has("hang") {
+		stop := make(chan os.Signal, 1)
+		signal.Notify(stop, syscall.SIGTERM)
+		<-stop
+		return exitCode(1)
+	}
+	if text := f.text("version-error", ""); text != "" {
+		return errors.New(text)
+	}
+	return print(object{"Server": object{"Version": f.text("version", "26.1.5"), "Arch": "amd64"}})
+}
+
+func (f fakeDocker) ps(argv []string) error {
+	name := ""
+	for _, a := range argv {
+		if v, ok := strings.CutPrefix(a, "label=agent-container.name="); ok {
+			name = v
+		}
+	}
+	list, _ := os.ReadDir(f.path("containers"))
+	for _, d := range list {
+		if name == "" || d.Name() == "agent-container-"+name {
+			fmt.Println(d.Name())
+		}
+	}
+	return nil
+}
+
+func (f fakeDocker) inspect(names []string) error {
+	found := []json.RawMessage{}
+	for _, n := range names {
+		if b, err := os.ReadFile(f.path("containers", n)); err == nil {
+			found = append(found, b)
+		}
+	}
+	if err := print(found); err != nil {
+		return err
+	}
+	if len(found) < len(names) {
+		return errors.New("Error response from daemon: No such container: " + strings.Join(names, " "))
+	}
+	return nil
+}
+
+// compose makes the agent's container, and starts it, as far as is told of it.
+func (f fakeDocker) compose(argv []string) error {
+	i := slices.Index(argv, "--file")
+	if i < 0 {
+		return f.setState("start", argv[slices.Index(argv, "--project-name")+1])
+	}
+	content, err := os.ReadFile(argv[i+1])
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.path("model.yaml"), content, 0o600); err != nil {
+		return err
+	}
+	var model struct {
+		Services map[string]struct {
+			Image  string
+			Name   string `yaml:"container_name"`
+			Labels map[string]string
+		}
+	}
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(content), "$$", "$")), &model); err != nil {
+		return err
+	}
+	agent := model.Services["agent"]
+	return f.write(agent.Name, object{
+		"Id": agent.Name, "Name": "/" + agent.Name, "Image": "sha256:0123", "Created": time.Now().UTC(),
+		"State":  object{"Status": "created"},
+		"Config": object{"Image": agent.Image, "Labels": agent.Labels},
+	})
+}
+
+func (f fakeDocker) write(name string, container object) error {
+	b, err := json.Marshal(container)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.path("containers"), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(f.path("containers", name), b, 0o600)
+}
+
+func (f fakeDocker) setState(verb, name string) error {
+	b, err := os.ReadFile(f.path("containers", name))
+	if err != nil {
+		return errors.New("Error response from daemon: No such container: " + name)
+	}
+	var c object
+	if err := json.Unmarshal(b, &c); err != nil {
+		return err
+	}
+	state := object{"Status": "running", "StartedAt": time.Now().UTC()}
+	switch {
+	case verb != "start":
+		state = object{"Status": "exited", "ExitCode": 143, "StartedAt": time.Now().UTC(), "FinishedAt": time.Now().UTC()}
+	case f.has("exit"):
+		var code int
+		if _, err := fmt.Sscan(f.text("exit", ""), &code); err != nil {
+			return err
+		}
+		state = object{"Status": "exited", "ExitCode": code, "StartedAt": time.Now().UTC(), "FinishedAt": time.Now().UTC()}
+	}
+	c["State"] = state
+	return f.write(name, c)
+}
+
+func (f fakeDocker) copy(argv []string) error {
+	if argv[1] == "-" {
+		out, err := os.Create(f.path("fill.tar"))
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		_, err = io.Copy(out, os.Stdin)
+		return err
+	}
+	name := filepath.Base(argv[1])
+	content, err := os.ReadFile(f.path("copies", name))
+	if err != nil {
+		return errors.New("Error response from daemon: Could not find the file " + argv[1])
+	}
+	t := tar.NewWriter(os.Stdout)
+	if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(content))}); err != nil {
+		return err
+	}
+	if _, err := t.Write(content); err != nil {
+		return err
+	}
+	return t.Close()
+}
+
+func (f fakeDocker) exec(argv []string) error {
+	line := strings.Join(argv, " ")
+	if strings.HasSuffix(line, "status wait") {
+		fmt.Println(f.text("status", "ready"))
+		return nil
+	}
+	fmt.Println("child:", line[strings.Index(line, "agent-container-guest"):])
+	var code int
+	if _, err := fmt.Sscan(f.text("exec-code", "0"), &code); err != nil || code != 0 {
+		return exitCode(code)
+	}
+	return nil
+}
+
+func (f fakeDocker) build() error {
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "#5 [base 1/2] FROM somewhere")
+	if f.has("build-fails") {
+		for i := range 30 {
+			fmt.Fprintf(os.Stderr, "#6 line %d.\n", i)
+		}
+		return exitCode(1)
+	}
+	return os.Remove(f.path("no-image"))
+}
