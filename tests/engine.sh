@@ -27,16 +27,18 @@ debian_source() {
 }
 
 install_packages() {
-	local codename=$1 release=''
+	local release=''
 	export DEBIAN_FRONTEND=noninteractive
-	if [ "$codename" = bookworm ]; then
-		# Its own docker.io has no compose and no buildx. Pinned low and named
-		# one by one, so that nothing else comes from there, libc least of all.
+	apt-get update -q
+	if ! apt-cache show docker-buildx >/dev/null 2>&1; then
+		# Debian 12: its own docker.io has no compose and no buildx. Debian 13's
+		# are pinned low and named one by one, so that nothing else comes from
+		# there, libc least of all.
 		debian_source trixie /etc/apt/sources.list.d/agent-container-trixie.sources
 		printf 'Package: *\nPin: release n=trixie*\nPin-Priority: 100\n' >/etc/apt/preferences.d/agent-container-trixie
 		release=/trixie
+		apt-get update -q
 	fi
-	apt-get update -q
 	apt-get install -y -q --no-install-recommends debootstrap ca-certificates
 	apt-get install -y -q --no-install-recommends "docker.io$release" "docker-cli$release" "docker-compose$release" "docker-buildx$release"
 }
@@ -59,15 +61,12 @@ if answers; then
 fi
 
 # shellcheck source=/dev/null
-codename=$(. /etc/os-release 2>/dev/null && [ "${ID:-}" = debian ] && echo "${VERSION_CODENAME:-}") || codename=
-case $codename in
-bookworm | trixie) ;;
-*) give_up 'no Docker engine answers, and this is not Debian 12 or 13' ;;
-esac
+id=$(. /etc/os-release 2>/dev/null && echo "${ID:-}") || id=
+[ "$id" = debian ] || give_up 'no Docker engine answers, and this is not Debian'
 [ "$(id -u)" = 0 ] || give_up 'no Docker engine answers, and installing one takes root'
 
 if ! command -v dockerd >/dev/null || ! docker compose version >/dev/null 2>&1 || ! docker buildx version >/dev/null 2>&1; then
-	install_packages "$codename"
+	install_packages
 fi
 docker info >/dev/null 2>&1 || start_daemon
 answers || give_up 'docker answers without its compose or buildx plugin'
