@@ -40,7 +40,11 @@ install_packages() {
 		apt-get update -q
 	fi
 	apt-get install -y -q --no-install-recommends debootstrap ca-certificates
-	apt-get install -y -q --no-install-recommends "docker.io$release" "docker-cli$release" "docker-compose$release" "docker-buildx$release"
+	apt-get install -y -q --no-install-recommends "docker.io$release" "docker-cli$release" "docker-compose$release" "docker-buildx$release" && return
+	[ -n "$release" ] || return 1
+	# On a machine that has some of the newer libraries already, the older
+	# dependencies cannot be installed: then all of it comes from Debian 13.
+	apt-get install -y -q --no-install-recommends -t trixie docker.io docker-cli docker-compose docker-buildx
 }
 
 start_daemon() {
