@@ -27,14 +27,14 @@ debian_source() {
 }
 
 install_packages() {
-	local release=''
+	local release='' source=/etc/apt/sources.list.d/agent-container-trixie.sources
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -q
-	if ! apt-cache show docker-buildx >/dev/null 2>&1; then
+	if [ -e "$source" ] || ! apt-cache show docker-buildx >/dev/null 2>&1; then
 		# Debian 12: its own docker.io has no compose and no buildx. Debian 13's
 		# are pinned low and named one by one, so that nothing else comes from
 		# there, libc least of all.
-		debian_source trixie /etc/apt/sources.list.d/agent-container-trixie.sources
+		debian_source trixie "$source"
 		printf 'Package: *\nPin: release n=trixie*\nPin-Priority: 100\n' >/etc/apt/preferences.d/agent-container-trixie
 		release=/trixie
 		apt-get update -q
