@@ -18,17 +18,17 @@ const keptLines = 20
 // lines of its output: one line that is redrawn on a terminal, one a step
 // elsewhere.
 type buildProgress struct {
-	out      io.Writer
-	redraw   bool
-	started  time.Time
-	partial  []byte
-	lines    []string // the last keptLines
-	drawn    bool
-	lastStep string
+	out     io.Writer
+	redraw  bool
+	started time.Time
+	partial []byte
+	lines   []string // the last keptLines
+	drawn   bool
+	shown   map[string]bool // steps; BuildKit announces one again and again while two run at once
 }
 
 func newBuildProgress(out io.Writer, terminal bool) *buildProgress {
-	return &buildProgress{out: out, redraw: terminal, started: time.Now()}
+	return &buildProgress{out: out, redraw: terminal, started: time.Now(), shown: map[string]bool{}}
 }
 
 // stepPattern is how BuildKit's plain output announces a step of a stage.
@@ -55,10 +55,10 @@ func (p *buildProgress) line(text string) {
 		}
 	}
 	m := stepPattern.FindStringSubmatch(text)
-	if m == nil || m[1] == p.lastStep {
+	if m == nil || p.shown[m[1]] && !p.redraw {
 		return
 	}
-	p.lastStep = m[1]
+	p.shown[m[1]] = true
 	step := spec.Printable(m[1], 70)
 	if p.redraw {
 		fmt.Fprintf(p.out, "\r\x1b[K%4ds %s", int(time.Since(p.started).Seconds()), step)
