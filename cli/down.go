@@ -61,14 +61,7 @@ func (r *removal) text(w io.Writer) {
 // down removes a deployment. It needs no readable spec: it goes by labels, and
 // what has our name without our label is refused before anything happens.
 func (a *app) down(ctx context.Context, c *ucli.Context, purge, records bool) (any, error) {
-	name, err := deploymentName(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.config(); err != nil {
-		return nil, err
-	}
-	e, err := a.engine(ctx)
+	name, e, err := a.begin(ctx, c)
 	if err != nil {
 		return nil, err
 	}

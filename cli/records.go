@@ -51,18 +51,3 @@ func (a *app) settle(ctx context.Context, e *engine.Engine, c *engine.Container,
 	}
 	return record, e.Stop(ctx, services...)
 }
-
-// current finds the agent container of a deployment and its spec. It returns a
-// *failure with code 4 when there is none, and a *engine.ForeignError when its
-// name belongs to something else.
-func (a *app) current(ctx context.Context, e *engine.Engine, name string) (*engine.Container, spec.Spec, error) {
-	c, err := a.find(ctx, e, name)
-	if err != nil {
-		return nil, spec.Spec{}, err
-	}
-	if c == nil {
-		return nil, spec.Spec{}, fail(exitNotFound, "see: agent-container list; make it: agent-container up "+name, "no deployment %s", name)
-	}
-	s, err := specOf(c)
-	return c, s, err
-}

@@ -6,8 +6,6 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/agent-container/agent-container/compose"
-	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -21,14 +19,7 @@ func redeployCommand() command {
 }
 
 func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
-	name, err := deploymentName(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.config(); err != nil {
-		return nil, err
-	}
-	e, err := a.engine(ctx)
+	name, e, err := a.begin(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +77,4 @@ func (a *app) prepareAgain(ctx context.Context, c *ucli.Context, s spec.Spec) (*
 	}
 	d.services, err = a.readServices(ctx, s.Name)
 	return d, err
-}
-
-// specOf reads a deployment's spec from its container.
-func specOf(c *engine.Container) (spec.Spec, error) {
-	s, err := compose.SpecOf(c.Config.Labels)
-	if err != nil {
-		return s, fail(exitFailed, "it was made by another version ("+c.Config.Labels[compose.LabelVersion]+"); use that one, or: agent-container down "+compose.DeploymentOf(c.Name),
-			"the container %s: %w", c.Name, err)
-	}
-	return s, nil
 }

@@ -6,7 +6,6 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/agent-container/agent-container/compose/engine"
-	"github.com/agent-container/agent-container/spec"
 )
 
 func stopCommand() command {
@@ -64,21 +63,4 @@ func (a *app) stopAll(ctx context.Context, e *engine.Engine, name string) error 
 		return err
 	}
 	return e.Stop(ctx, services...)
-}
-
-// named is the beginning of every command on one existing deployment.
-func (a *app) named(ctx context.Context, c *ucli.Context) (*engine.Engine, *engine.Container, spec.Spec, error) {
-	name, err := deploymentName(c)
-	if err != nil {
-		return nil, nil, spec.Spec{}, err
-	}
-	if err := a.config(); err != nil {
-		return nil, nil, spec.Spec{}, err
-	}
-	e, err := a.engine(ctx)
-	if err != nil {
-		return nil, nil, spec.Spec{}, err
-	}
-	found, s, err := a.current(ctx, e, name)
-	return e, found, s, err
 }

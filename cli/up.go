@@ -8,7 +8,6 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
@@ -58,19 +57,6 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 		return a.dryRun(ctx, e, d)
 	}
 	return a.deployAndReport(ctx, c, e, d, found)
-}
-
-// find returns the agent container of a deployment, nil when there is none,
-// or a *engine.ForeignError.
-func (a *app) find(ctx context.Context, e *engine.Engine, name string) (*engine.Container, error) {
-	c, err := e.Inspect(ctx, compose.ProjectName(name))
-	if err != nil || c == nil {
-		return nil, err
-	}
-	if !compose.Owned(c.Config.Labels, name) {
-		return nil, &engine.ForeignError{Kind: "container", Name: c.Name}
-	}
-	return c, nil
 }
 
 // deployAndReport deploys under the deployment's lock and then, without it,

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// begin is the beginning of every command on one deployment: its name checked,
+// the settings read, the engine found.
+func (a *app) begin(ctx context.Context, c *ucli.Context) (string, *engine.Engine, error) {
+	name, err := deploymentName(c)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := a.config(); err != nil {
+		return "", nil, err
+	}
+	e, err := a.engine(ctx)
+	return name, e, err
+}
+
+// named is begin for a deployment that has to exist.
+func (a *app) named(ctx context.Context, c *ucli.Context) (*engine.Engine, *engine.Container, spec.Spec, error) {
+	name, e, err := a.begin(ctx, c)
+	if err != nil {
+		return nil, nil, spec.Spec{}, err
+	}
+	found, s, err := a.current(ctx, e, name)
+	return e, found, s, err
+}
+
+// current finds the agent container of a deployment and its spec. It returns a
+// *failure with code 4 when there is none, and a *engine.ForeignError when its
+// name belongs to something else.
+func (a *app) current(ctx context.Context, e *engine.Engine, name string) (*engine.Container, spec.Spec, error) {
+	c, err := a.find(ctx, e, name)
+	if err != nil {
+		return nil, spec.Spec{}, err
+	}
+	if c == nil {
+		return nil, spec.Spec{}, fail(exitNotFound, "see: agent-container list; make it: agent-container up "+name, "no deployment %s", name)
+	}
+	s, err := specOf(c)
+	return c, s, err
+}
+
+// find returns the agent container of a deployment, nil when there is none,
+// or a *engine.ForeignError.
+func (a *app) find(ctx context.Context, e *engine.Engine, name string) (*engine.Container, error) {
+	c, err := e.Inspect(ctx, compose.ProjectName(name))
+	if err != nil || c == nil {
+		return nil, err
+	}
+	if !compose.Owned(c.Config.Labels, name) {
+		return nil, &engine.ForeignError{Kind: "container", Name: c.Name}
+	}
+	return c, nil
+}
+
+// specOf reads a deployment's spec from its container.
+func specOf(c *engine.Container) (spec.Spec, error) {
+	s, err := compose.SpecOf(c.Config.Labels)
+	if err != nil {
+		return s, fail(exitFailed, "it was made by another version ("+c.Config.Labels[compose.LabelVersion]+"); use that one, or: agent-container down "+compose.DeploymentOf(c.Name),
+			"the container %s: %w", c.Name, err)
+	}
+	return s, nil
+}
