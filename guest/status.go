@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -24,7 +25,7 @@ func (g *guest) status(args []string) error {
 	case len(args) == 2 && args[0] == "starting":
 		return g.setStatus(spec.Status{State: spec.Starting, Phase: args[1]})
 	case len(args) == 3 && args[0] == "failed":
-		return g.setStatus(spec.Status{State: spec.Failed, Phase: args[1], Reason: args[2]})
+		return g.setStatus(spec.Status{State: spec.Failed, Phase: args[1], Reason: spec.Printable(strings.Join(strings.Fields(args[2]), " "), 1000)})
 	case len(args) == 1 && args[0] == "ready":
 		return g.setStatus(spec.Status{State: spec.Ready})
 	case len(args) == 1 && args[0] == "check":
@@ -40,6 +41,14 @@ func (g *guest) setStatus(s spec.Status) error {
 }
 
 func (g *guest) readStatus() (spec.Status, error) {
+	// The agent may put anything here; a FIFO would hold up whoever asks.
+	info, err := os.Lstat(g.fill(spec.FileStatus))
+	if err != nil {
+		return spec.Status{}, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > 4096 {
+		return spec.Status{}, errors.New("the status is not a small regular file")
+	}
 	b, err := os.ReadFile(g.fill(spec.FileStatus))
 	if err != nil {
 		return spec.Status{}, err

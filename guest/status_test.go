@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +38,30 @@ func TestStatusVerb(t *testing.T) {
 		if code, _, said := b.guest(args...); code != 1 || !strings.Contains(said, "usage: status") {
 			t.Errorf("%q: exit %d, %q", args, code, said)
 		}
+	}
+}
+
+func TestStatusIsNotTrusted(t *testing.T) {
+	// What an agent may put in the status's place must not hold up or flood whoever asks.
+	for name, spoil := range map[string]func(path string) error{
+		"fifo":      func(p string) error { return syscall.Mkfifo(p, 0o600) },
+		"directory": func(p string) error { return os.Mkdir(p, 0o700) },
+		"link":      func(p string) error { return os.Symlink("/dev/zero", p) },
+		"large":     func(p string) error { return os.WriteFile(p, make([]byte, 1<<20), 0o600) },
+	} {
+		b := newBox(t, "claude", spec.Idle)
+		if err := spoil(filepath.Join(b.p.RunDir, spec.FileStatus)); err != nil {
+			t.Fatal(err)
+		}
+		r := b.start(program, "status", "check")
+		if code := r.wait(); code != 1 || len(r.out.String()) > 0 {
+			t.Errorf("%s: exit %d, %q", name, code, r.out.String())
+		}
+	}
+	b := newBox(t, "claude", spec.Idle)
+	b.guest("status", "failed", "seed", strings.Repeat("long ", 2000))
+	if _, out, _ := b.guest("status", "check"); !strings.HasPrefix(out, "failed seed: long") || len(out) > 1100 {
+		t.Errorf("a long reason: %d bytes", len(out))
 	}
 }
 
