@@ -109,7 +109,7 @@ func (a *app) program(list []command) *ucli.App {
 		},
 	}
 	for _, c := range list {
-		p.Commands = append(p.Commands, a.urfave(c))
+		p.Commands = append(p.Commands, a.urfave("", c))
 	}
 	return p
 }

@@ -69,14 +69,15 @@ func globalFlags() []ucli.Flag {
 }
 
 // urfave turns a row into urfave's form.
-func (a *app) urfave(c command) *ucli.Command {
+func (a *app) urfave(parent string, c command) *ucli.Command {
+	path := strings.TrimSpace(parent + " " + c.name)
 	u := &ucli.Command{
 		Name: c.name, Aliases: c.aliases, Usage: c.usage, Description: c.detail, Category: c.group,
 		ArgsUsage: c.args, Flags: c.flags, OnUsageError: usageError, HideHelpCommand: true,
-		BashComplete: a.complete,
+		BashComplete: a.complete, CustomHelpTemplate: commandHelp(path, c),
 	}
 	for _, s := range c.sub {
-		u.Subcommands = append(u.Subcommands, a.urfave(s))
+		u.Subcommands = append(u.Subcommands, a.urfave(path, s))
 	}
 	u.Action = func(uc *ucli.Context) error {
 		if c.run == nil {
