@@ -68,6 +68,7 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 // run parses argv and runs its command.
 func (a *app) run(ctx context.Context, argv []string) error {
 	commands := commands()
+	swallowed := checkValues(commands, argv)
 	argv, globals := splitGlobals(commands, argv)
 	a.json = globals["--json"]
 	if globals["--no-input"] {
@@ -75,6 +76,9 @@ func (a *app) run(ctx context.Context, argv []string) error {
 	}
 	if globals["--verbose"] || globals["-v"] {
 		a.runner.Trace = a.err
+	}
+	if swallowed != nil {
+		return swallowed
 	}
 	return a.program(commands).RunContext(ctx, reorder(commands, argv))
 }
@@ -131,16 +135,25 @@ func usageError(c *ucli.Context, err error, _ bool) error {
 	return refuse(strings.Join(strings.Fields(hint), " "), "%s", strings.TrimSpace(text))
 }
 
+// places finds the directories. It is all that a command needs which only looks
+// at or stops what is there: a mistake in a settings file must not keep anybody
+// from stopping an agent that is billed.
+func (a *app) places() error {
+	var err error
+	a.dirs, err = settings.FindDirectories(a.env)
+	return err
+}
+
 // config reads directories and settings, once.
 func (a *app) config() error {
 	if a.settings != nil {
 		return nil
 	}
-	var err error
-	if a.cwd, err = os.Getwd(); err != nil {
+	err := a.places()
+	if err != nil {
 		return err
 	}
-	if a.dirs, err = settings.FindDirectories(a.env); err != nil {
+	if a.cwd, err = os.Getwd(); err != nil {
 		return err
 	}
 	a.settings, err = settings.Load(a.dirs.Config, a.cwd, a.settingVariable)

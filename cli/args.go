@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,13 +40,16 @@ func reorder(list []command, argv []string) []string {
 		switch kind {
 		case wordCommand:
 			head = append(head, word)
-		case wordFlag, wordValue:
+		case wordFlag, wordValue, wordSwallowed:
 			flags = append(flags, word)
 		case wordArgument:
 			args = append(args, word)
 		}
 	})
 	out := append(head, flags...)
+	if slices.Contains(flags, "--help") || slices.Contains(flags, "-h") {
+		return out // an argument would be taken for a topic of the help
+	}
 	if missing {
 		return out // the flag comes last, so that urfave sees that its value is missing
 	}
@@ -62,7 +66,8 @@ const (
 	wordFlag
 	wordValue // of the flag before
 	wordArgument
-	wordEnd // the "--" itself
+	wordSwallowed // a flag of ours where the value of the flag before should be
+	wordEnd       // the "--" itself
 )
 
 // walk tells visit what each word of argv after the first is. It reports
@@ -82,6 +87,10 @@ func walk(list []command, argv []string, visit func(string, wordKind)) (missing 
 			visit(word, wordArgument)
 		case value:
 			value = false
+			if isFlagOf(current.flags, word) {
+				visit(word, wordSwallowed)
+				continue
+			}
 			visit(word, wordValue)
 		case word == "--":
 			ended = true
@@ -100,6 +109,33 @@ func walk(list []command, argv []string, visit func(string, wordKind)) (missing 
 		}
 	}
 	return value
+}
+
+// checkValues refuses a flag of ours in the place of a flag's value: in "up web
+// --task --foreground" the task was forgotten, and a job with the task
+// "--foreground" would be billed.
+func checkValues(list []command, argv []string) error {
+	var err error
+	before := ""
+	walk(list, argv, func(word string, kind wordKind) {
+		if kind == wordSwallowed && err == nil {
+			err = refuse(fmt.Sprintf("if %q is meant as the value, write %s=%s", word, before, word), "%s needs a value, and %s follows", before, word)
+		}
+		before = word
+	})
+	return err
+}
+
+// isFlagOf reports whether word is exactly one of flags or of the global ones.
+func isFlagOf(flags []ucli.Flag, word string) bool {
+	for _, f := range append(slices.Clone(flags), globalFlags()...) {
+		for _, n := range f.Names() {
+			if word == "--"+n || len(n) == 1 && word == "-"+n {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // takesValue reports whether the word after this flag is its value.
@@ -129,13 +165,4 @@ func ownName(flags []ucli.Flag, word string) string {
 	return word
 }
 
-func isGlobal(word string) bool {
-	for _, f := range globalFlags() {
-		for _, n := range f.Names() {
-			if word == "--"+n || len(n) == 1 && word == "-"+n {
-				return true
-			}
-		}
-	}
-	return false
-}
+func isGlobal(word string) bool { return isFlagOf(nil, word) }

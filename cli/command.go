@@ -86,7 +86,7 @@ func (a *app) urfave(parent string, c command) *ucli.Command {
 			}
 			return refuse("run: agent-container "+c.name+" --help", "%s needs one of %s", c.name, strings.Join(commandNames(c.sub), ", "))
 		}
-		if err := c.checkArgs(uc); err != nil {
+		if err := c.checkArgs(path, uc); err != nil {
 			return err
 		}
 		data, err := c.run(a, uc.Context, uc)
@@ -98,14 +98,14 @@ func (a *app) urfave(parent string, c command) *ucli.Command {
 	return u
 }
 
-func (c command) checkArgs(uc *ucli.Context) error {
+func (c command) checkArgs(path string, uc *ucli.Context) error {
 	n := uc.Args().Len()
-	hint := fmt.Sprintf("run: agent-container %s %s", uc.Command.FullName(), c.args)
+	hint := fmt.Sprintf("run: agent-container %s %s", path, c.args)
 	switch {
 	case n < c.min:
-		return refuse(strings.TrimSpace(hint), "%s: missing argument", uc.Command.FullName())
+		return refuse(strings.TrimSpace(hint), "%s: missing argument", path)
 	case c.max >= 0 && n > c.max:
-		return refuse(strings.TrimSpace(hint), "%s: unexpected argument %q", uc.Command.FullName(), uc.Args().Get(c.max))
+		return refuse(strings.TrimSpace(hint), "%s: unexpected argument %q", path, uc.Args().Get(c.max))
 	}
 	return nil
 }

@@ -32,7 +32,11 @@ func (a *app) exec(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	if found.State.Status != "running" {
-		return nil, fail(exitNotFound, "run: agent-container up "+s.Name, "nothing is running in %s: it is %s", s.Name, found.State.Status)
+		next := "run: agent-container up " + s.Name
+		if s.Mode == spec.Headless {
+			next = "look into it: agent-container redeploy " + s.Name + " --mode idle"
+		}
+		return nil, fail(exitNotFound, next, "nothing is running in %s: it is %s", s.Name, found.State.Status)
 	}
 	argv := c.Args().Tail()
 	answer := execAnswer{Name: s.Name, Command: argv}

@@ -112,6 +112,8 @@ func asFailure(err error) *failure {
 	)
 	f := &failure{code: exitFailed, message: err.Error(), cause: err}
 	switch {
+	case errors.As(err, &own) && (own.code == exitInterrupted || own.code == exitTerminated):
+		return own // it says what is left
 	case errors.Is(err, errInterrupted):
 		f.code = exitInterrupted
 	case errors.Is(err, errTerminated):

@@ -11,13 +11,13 @@ import (
 )
 
 // begin is the beginning of every command on one deployment: its name checked,
-// the settings read, the engine found.
+// the directories and the engine found.
 func (a *app) begin(ctx context.Context, c *ucli.Context) (string, *engine.Engine, error) {
 	name, err := deploymentName(c)
 	if err != nil {
 		return "", nil, err
 	}
-	if err := a.config(); err != nil {
+	if err := a.places(); err != nil {
 		return "", nil, err
 	}
 	e, err := a.engine(ctx)

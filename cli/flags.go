@@ -130,6 +130,9 @@ func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
 // existingDirectory returns the absolute path of a directory, links resolved,
 // or refuses.
 func existingDirectory(flag, dir string) (string, error) {
+	if dir == "" {
+		return "", refuse("name a directory", "%s is empty", flag)
+	}
 	abs, err := filepath.Abs(dir)
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)

@@ -41,7 +41,7 @@ type listedService struct {
 // list reads everything from what the engine says of the containers; it enters
 // none.
 func (a *app) list(ctx context.Context, _ *ucli.Context) (any, error) {
-	if err := a.config(); err != nil {
+	if err := a.places(); err != nil {
 		return nil, err
 	}
 	e, err := a.engine(ctx)

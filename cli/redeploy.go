@@ -19,6 +19,9 @@ func redeployCommand() command {
 }
 
 func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
+	if err := a.config(); err != nil {
+		return nil, err
+	}
 	name, e, err := a.begin(ctx, c)
 	if err != nil {
 		return nil, err

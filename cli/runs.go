@@ -38,7 +38,7 @@ func (a *app) runsList(ctx context.Context, c *ucli.Context) (any, error) {
 			return nil, err
 		}
 	}
-	if err := a.config(); err != nil {
+	if err := a.places(); err != nil {
 		return nil, err
 	}
 	if name != "" {
@@ -113,7 +113,7 @@ func (r recordAnswer) text(w io.Writer) {
 }
 
 func (a *app) runsShow(ctx context.Context, c *ucli.Context) (any, error) {
-	if err := a.config(); err != nil {
+	if err := a.places(); err != nil {
 		return nil, err
 	}
 	record, err := a.runs().Find(c.Args().First())

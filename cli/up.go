@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
@@ -70,13 +72,37 @@ func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.En
 	a.announce(d)
 	if err := a.deploy(ctx, e, d, old); err != nil {
 		a.forgetUntouched(d.spec.Name)
-		return nil, err
+		return nil, a.whatIsLeft(ctx, e, d.spec.Name, err)
 	}
 	release()
 	if c.Bool("foreground") {
 		return a.followToEnd(ctx, e, d.spec)
 	}
-	return a.awaitAndReport(ctx, e, d.spec, true)
+	answer, err := a.awaitAndReport(ctx, e, d.spec, true)
+	return answer, a.whatIsLeft(ctx, e, d.spec.Name, err)
+}
+
+// whatIsLeft says, when a deploy was interrupted, what runs all the same: a job
+// that goes on is billed.
+func (a *app) whatIsLeft(ctx context.Context, e *engine.Engine, name string, err error) error {
+	if err == nil || context.Cause(ctx) == nil {
+		return err
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	c, lookErr := e.Inspect(look, compose.ProjectName(name))
+	f := *asFailure(context.Cause(ctx))
+	switch {
+	case lookErr != nil:
+		f.message, f.hint = f.message+"; what is left of "+name+" is not known", "see: agent-container list"
+	case c == nil:
+		f.message, f.hint = f.message+"; nothing of "+name+" runs", "run the command again"
+	case c.State.Alive():
+		f.message, f.hint = f.message+"; "+name+" runs all the same", "stop it: agent-container stop "+name+"; or follow it: agent-container logs -f "+name
+	default:
+		f.message, f.hint = f.message+"; "+name+" was not started", "run the command again, or: agent-container down "+name
+	}
+	return &f
 }
 
 // lockUnchanged holds the deployment's lock, unless its container is another

@@ -267,7 +267,7 @@ func holdsSocket(source string) bool {
 func firstLine(text string) string {
 	line, rest, _ := strings.Cut(text, "\n")
 	if strings.HasSuffix(line, ":") {
-		next, _, _ := strings.Cut(rest, "\n")
+		next, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
 		line += " " + strings.TrimSpace(next)
 	}
 	return line
