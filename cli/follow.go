@@ -38,6 +38,8 @@ func (a *app) follow(ctx context.Context, e *engine.Engine, name string) (*engin
 			return nil, errLeft
 		case err != nil:
 			return nil, err
+		case !c.State.Alive() && logErr != nil && stops.cause() == nil:
+			return c, fail(exitOurs, "read it again: agent-container logs "+name, "the output of %s could not be passed on: %w", name, logErr)
 		case !c.State.Alive():
 			return c, stops.cause()
 		case logErr != nil:

@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strconv"
+	"syscall"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/process"
 )
 
 func logsCommand() command {
@@ -47,7 +50,13 @@ func (a *app) logs(ctx context.Context, c *ucli.Context) (any, error) {
 		a.say("warning: %s", oneLine(err.Error()))
 	}
 	container := compose.ProjectName(s.Name)
-	if err := e.Logs(ctx, container, c.Bool("follow"), since, tail, a.streams()); err != nil {
+	err = e.Logs(ctx, container, c.Bool("follow"), since, tail, a.streams())
+	var exit *process.ExitError
+	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGPIPE) {
+		// Whoever read it has had enough, as with "| head".
+		return nil, childExit(exit.Code, "logs", logsAnswer{s.Name, container})
+	}
+	if err != nil {
 		return nil, err
 	}
 	return logsAnswer{s.Name, container}, nil

@@ -83,6 +83,10 @@ type Listing struct {
 // empty, newest first.
 func (s Store) List(deployment string) (Listing, error) {
 	var l Listing
+	// Glob takes what it cannot read for empty.
+	if _, err := os.ReadDir(s.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return l, fmt.Errorf("run records: %w", err)
+	}
 	pattern := filepath.Join("*", "*", "*.json")
 	if deployment != "" {
 		pattern = filepath.Join("*", deployment, "*.json")

@@ -120,6 +120,22 @@ func TestClosedOutputLeavesAFollowedJobRunning(t *testing.T) {
 	u.leftRunning()
 }
 
+// Output that cannot be passed on must not end as the agent's own success.
+func TestLostOutputIsNotSuccess(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	f := u.startWith(nil, nil, full, "up", u.name, "--mode", "headless", "--foreground", "--task", "x", "--env", "STUB_RUN=echo answer")
+	if r := f.wait(60 * time.Second); r.code != 125 || !contains(r.stderr, "could not be passed on") {
+		t.Errorf("want exit 125 and why: %s", r)
+	}
+	wantEnd(t, u.record(), "finished", "exit", 0)
+}
+
 // leftRunning checks that the job runs, was not told to stop, and ends well.
 func (u *user) leftRunning() {
 	u.t.Helper()
