@@ -39,6 +39,7 @@ type app struct {
 	signals  *signalRelay
 
 	json        bool
+	inTerminal  bool // stdin is a terminal
 	terminal    bool // stdin and stdout are terminals and nobody said --no-input
 	errTerminal bool // stderr is a terminal: progress may redraw its line
 	openEngine  *engine.Engine
@@ -47,7 +48,8 @@ type app struct {
 // Main runs the program with argv and returns its exit code.
 func Main(argv []string, in, out, errOut *os.File) int {
 	a := &app{in: in, out: out, err: errOut, env: os.Getenv, argv: argv, runner: &process.Runner{Env: childEnvironment()}}
-	a.terminal = isTerminal(in) && isTerminal(out)
+	a.inTerminal = isTerminal(in)
+	a.terminal = a.inTerminal && isTerminal(out)
 	a.errTerminal = isTerminal(errOut)
 	ctx := a.watchSignals()
 	err := a.run(ctx, argv)
@@ -196,7 +198,7 @@ func (a *app) say(format string, args ...any) {
 // streams are where a child's output goes: with --json stdout is the
 // envelope's alone.
 func (a *app) streams() engine.Streams {
-	s := engine.Streams{In: a.in, Out: a.out, Err: a.err, Terminal: a.terminal && !a.json}
+	s := engine.Streams{In: a.in, Out: a.out, Err: a.err, Terminal: a.terminal && !a.json, Foreground: a.inTerminal}
 	if a.json {
 		s.Out = a.err
 	}

@@ -131,7 +131,7 @@ func TestOwnGroup(t *testing.T) {
 	// A program must run in a group of its own, so that Ctrl-C reaches us alone, except where it has the terminal.
 	for _, terminal := range []bool{false, true} {
 		c := sh(`cut -d' ' -f5 /proc/$$/stat`)
-		c.Terminal = terminal
+		c.Foreground = terminal
 		out, err := new(Runner).Output(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)

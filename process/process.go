@@ -24,10 +24,10 @@ type Command struct {
 	Stderr io.Writer // nil keeps the last lines for the error
 	Dir    string    // working directory; empty means the caller's
 
-	// Terminal hands the caller's terminal to the program: it stays in the
-	// foreground process group and gets Ctrl-C itself. Otherwise it runs in a
-	// group of its own, so that Ctrl-C reaches us alone and we decide.
-	Terminal bool
+	// Foreground leaves the program in our process group, which it needs to
+	// read a terminal; it gets Ctrl-C itself then. Otherwise it runs in a group
+	// of its own, so that Ctrl-C reaches us alone and we decide.
+	Foreground bool
 
 	// Grace is how long the program may take to end after TERM before it is
 	// killed; 0 means three seconds.
@@ -82,7 +82,7 @@ func (r *Runner) Run(ctx context.Context, c Command) error {
 	if cmd.WaitDelay = c.Grace; c.Grace == 0 {
 		cmd.WaitDelay = defaultGrace
 	}
-	group := !c.Terminal
+	group := !c.Foreground
 	if group {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	}

@@ -156,6 +156,10 @@ type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Terminal bool // In and Out are one terminal that the child takes over
+
+	// Foreground is whether In is a terminal. A child that reads it from a
+	// group of its own would be stopped by SIGTTIN, for ever.
+	Foreground bool
 }
 
 // sortedKeys returns the keys of m in order.

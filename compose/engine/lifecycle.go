@@ -135,7 +135,7 @@ func (e *Engine) Exec(ctx context.Context, container string, argv []string, s St
 		full = append(full, "--tty", "--env", "TERM="+os.Getenv("TERM")) // the engine says "xterm" otherwise
 	}
 	full = append(append(full, container), argv...)
-	return e.run.Run(ctx, process.Command{Argv: full, Stdin: s.In, Stdout: s.Out, Stderr: s.Err, Terminal: s.Terminal})
+	return e.run.Run(ctx, process.Command{Argv: full, Stdin: s.In, Stdout: s.Out, Stderr: s.Err, Foreground: s.Foreground})
 }
 
 // Probe runs a command in a running container and returns its output.
