@@ -41,7 +41,7 @@ func (a *app) await(ctx context.Context, e *engine.Engine, name string) (spec.St
 // lastStatus reads the status file of a container that has ended.
 func lastStatus(ctx context.Context, e *engine.Engine, container string) (spec.Status, error) {
 	var status spec.Status
-	found, err := e.CopyOut(ctx, container, spec.ContainerRunDir+"/"+spec.FileStatus, func(t *tar.Reader) error {
+	found, err := e.CopyOut(ctx, container, spec.ContainerRunDir+"/"+spec.FileStatus, 64<<10, func(t *tar.Reader) error {
 		if _, err := t.Next(); err != nil {
 			return err
 		}

@@ -70,5 +70,5 @@ func (d *deploymentAnswer) outcome() string {
 	if d.Run == nil || d.Run.Outcome == "" {
 		return d.State
 	}
-	return string(d.Run.Outcome)
+	return spec.Printable(string(d.Run.Outcome), 20)
 }

@@ -155,14 +155,18 @@ func (a *app) inheritedEnvironment(ctx context.Context, e *engine.Engine, s spec
 	return env, nil
 }
 
+// maxEnvironment bounds what is read back of an environment; the kernel's own
+// limit for all arguments and variables of a program is below it.
+const maxEnvironment = 16 << 20
+
 // filledEnvironment reads the environment that a container was filled with.
 func filledEnvironment(ctx context.Context, e *engine.Engine, name string) (environment, error) {
 	env := environment{}
-	_, err := e.CopyOut(ctx, compose.ProjectName(name), spec.ContainerRunDir+"/"+spec.FillEnvironment, func(t *tar.Reader) error {
+	_, err := e.CopyOut(ctx, compose.ProjectName(name), spec.ContainerRunDir+"/"+spec.FillEnvironment, maxEnvironment+64<<10, func(t *tar.Reader) error {
 		if _, err := t.Next(); err != nil {
 			return err
 		}
-		content, err := io.ReadAll(io.LimitReader(t, 16<<20))
+		content, err := io.ReadAll(io.LimitReader(t, maxEnvironment))
 		for _, entry := range strings.Split(string(content), "\x00") {
 			if n, v, ok := strings.Cut(entry, "="); ok {
 				env[n] = v

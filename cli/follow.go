@@ -161,12 +161,13 @@ func (a *app) followToEnd(ctx context.Context, e *engine.Engine, s spec.Spec) (a
 // jobEnd turns the end of a job into an answer: nil for the agent's 0, a
 // failure with its code, or 125 when the set-up failed and it never ran.
 func (a *app) jobEnd(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, answer *deploymentAnswer) (any, error) {
-	if answer.Run != nil && answer.Run.Cause == spec.CauseSetup {
+	// A failed set-up exits 1, with a record that says so, or none when even that
+	// could not be opened.
+	if c.State.ExitCode == 1 && (answer.Run == nil || answer.Run.Cause == spec.CauseSetup) {
 		status, err := lastStatus(ctx, e, c.ID)
-		if err != nil {
-			return nil, afterStart(err)
+		if err == nil && status.State == spec.Failed {
+			return nil, afterStart(setupFailure(s.Name, status, answer))
 		}
-		return nil, afterStart(setupFailure(s.Name, status, answer))
 	}
 	if c.State.ExitCode != 0 {
 		return nil, childExit(c.State.ExitCode, s.Agent, answer)

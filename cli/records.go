@@ -3,6 +3,7 @@ package cli
 import (
 	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/agent-container/agent-container/compose/engine"
@@ -11,11 +12,12 @@ import (
 )
 
 // bringRecords brings a container's run records to the host and returns the
-// newest, nil when it has none. Every verb that names one deployment does so,
-// and always before a removal.
+// one of its last run, nil when it has none. Every verb that names one
+// deployment does so, but exec, which must cost no more than the engine's; and
+// always before a removal.
 func (a *app) bringRecords(ctx context.Context, e *engine.Engine, c *engine.Container) (*spec.Record, error) {
 	var brought runs.Brought
-	_, err := e.CopyOut(ctx, c.ID, spec.ContainerRunsDir, func(t *tar.Reader) error {
+	_, err := e.CopyOut(ctx, c.ID, spec.ContainerRunsDir, runs.MaxBytes, func(t *tar.Reader) error {
 		var err error
 		brought, err = a.runs().Bring(t, runs.Container{
 			Host: engine.LocalHost, Deployment: c.Deployment(), Image: c.Image,
@@ -26,10 +28,15 @@ func (a *app) bringRecords(ctx context.Context, e *engine.Engine, c *engine.Cont
 	for _, reason := range brought.LeftOut {
 		a.say("warning: a run record of %s was left out: %s", c.Deployment(), reason)
 	}
+	if errors.Is(err, engine.ErrTooMuch) {
+		// A container that fills its volume must not keep itself from removal.
+		a.say("warning: the run records of %s hold more than %d MiB: the rest was left out", c.Deployment(), runs.MaxBytes>>20)
+		err = nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("bring in the run records of %s: %w", c.Deployment(), err)
 	}
-	return brought.Last(), nil
+	return brought.Current, nil
 }
 
 // settle brings in the records and, when a job is over, stops the services

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/agent-container/agent-container/spec"
 )
 
 // envelopeSchema names the JSON contract. Adding a field or an error code does
@@ -78,9 +80,23 @@ func (a *app) report(err error) int {
 }
 
 func (a *app) writeJSON(e envelope) error {
-	enc := json.NewEncoder(a.out)
+	b, err := encodeJSON(e, "")
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(b)
+	return err
+}
+
+// encodeJSON renders v for a terminal: "<" and "&" readable, nothing that would
+// steer it.
+func encodeJSON(v any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(e)
+	enc.SetIndent("", indent)
+	err := enc.Encode(v)
+	return spec.EscapeJSON(b.Bytes()), err
 }
 
 // oneLine keeps an error on one line, whatever a child said.

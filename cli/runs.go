@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"strconv"
 	"time"
@@ -102,14 +101,12 @@ func (r runsAnswer) text(w io.Writer) {
 	table(w, []string{"RUN", "NAME", "AGENT", "KIND", "OUTCOME", "EXIT", header}, rows)
 }
 
-// recordAnswer prints a record as it is; JSON escapes every control character.
+// recordAnswer prints a record as it is, control characters escaped.
 type recordAnswer struct{ *spec.Record }
 
 func (r recordAnswer) text(w io.Writer) {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(r.Record) // w is a buffer, and a record always marshals
+	b, _ := encodeJSON(r.Record, "  ") // strings, numbers and times always encode
+	w.Write(b)
 }
 
 func (a *app) runsShow(ctx context.Context, c *ucli.Context) (any, error) {

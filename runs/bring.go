@@ -14,8 +14,12 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// maxRecords bounds how many records one container may hand over.
-const maxRecords = 10000
+// MaxBytes bounds what is read of one container's records. Kept records are
+// bounded by it too, and so is the memory that reading takes.
+const MaxBytes = 64 << 20
+
+// maxReasons bounds how many reasons are told for what was left out.
+const maxReasons = 10
 
 // Container is what the host knows of the container whose records come in.
 type Container struct {
@@ -31,53 +35,56 @@ type Container struct {
 // and why. The container is not trusted, so every reason names a file only.
 type Brought struct {
 	Records []*spec.Record
+	Current *spec.Record // the record of this container's last run, nil when it has none
 	LeftOut []string
 }
 
-// Last returns the newest record, or nil.
-func (b Brought) Last() *spec.Record {
-	if len(b.Records) == 0 {
-		return nil
+// leaveOut notes a reason, as long as there are few.
+func (b *Brought) leaveOut(format string, args ...any) {
+	switch {
+	case len(b.LeftOut) < maxReasons:
+		b.LeftOut = append(b.LeftOut, fmt.Sprintf(format, args...))
+	case len(b.LeftOut) == maxReasons:
+		b.LeftOut = append(b.LeftOut, "and more")
 	}
-	return b.Records[len(b.Records)-1]
 }
 
 // Bring reads the tar of a container's runs directory and stores its records.
 // The host's words (deployment, host, image, engine) replace the container's. A
 // record that is open although its container is not alive, or although a newer
-// one exists, is closed as lost.
+// one exists, is closed as lost. When the tar ends with an error, what was read
+// before is stored all the same and the error returned.
 func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
 	var b Brought
-	records, err := readAll(t, &b)
-	if err != nil {
-		return b, err
-	}
+	records, readErr := readAll(t, &b)
 	for i, r := range records {
 		// The volume outlives containers: only the newest record can be of this
 		// one, and only if it is not older.
 		current := i == len(records)-1 && !r.StartedAt.Before(c.Created)
 		if err := s.stamp(r, c, current); err != nil {
-			b.LeftOut = append(b.LeftOut, err.Error())
+			b.leaveOut("%v", err)
 			continue
 		}
 		if _, err := s.put(r); err != nil {
 			return b, fmt.Errorf("keep run %s: %w", r.ID, err)
 		}
 		b.Records = append(b.Records, r)
+		if current {
+			b.Current = r
+		}
 	}
-	return b, nil
+	return b, readErr
 }
 
-// readAll reads and checks every record of the tar, oldest first.
+// readAll reads and checks every record of the tar and returns them, oldest
+// first, also those before an error.
 func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, error) {
 	var records []*spec.Record
-	for range maxRecords {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			return sorted(records), nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("records of the container: %w", err)
+	var err error
+	for {
+		var h *tar.Header
+		if h, err = t.Next(); err != nil {
+			break
 		}
 		id, isRecord := strings.CutSuffix(path.Base(h.Name), ".json")
 		if h.Typeflag == tar.TypeDir || !isRecord {
@@ -85,19 +92,16 @@ func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, error) {
 		}
 		r, err := readOne(t, h, id)
 		if err != nil {
-			b.LeftOut = append(b.LeftOut, fmt.Sprintf("%s: %v", spec.Printable(path.Base(h.Name), 100), err))
+			b.leaveOut("%s: %v", spec.Printable(path.Base(h.Name), 100), err)
 			continue
 		}
 		records = append(records, r)
 	}
-	// Nor may a container that writes files for ever keep itself from removal.
-	b.LeftOut = append(b.LeftOut, fmt.Sprintf("all files after the first %d", maxRecords))
-	return sorted(records), nil
-}
-
-func sorted(records []*spec.Record) []*spec.Record {
 	slices.SortFunc(records, func(a, b *spec.Record) int { return strings.Compare(a.ID, b.ID) })
-	return records
+	if errors.Is(err, io.EOF) {
+		return records, nil
+	}
+	return records, fmt.Errorf("records of the container: %w", err)
 }
 
 func readOne(t *tar.Reader, h *tar.Header, id string) (*spec.Record, error) {
@@ -129,6 +133,9 @@ func decode(content []byte, id string) (*spec.Record, error) {
 	if r.ID != id {
 		return nil, errors.New("its id is not its name")
 	}
+	if !r.Known() {
+		return nil, errors.New("its kind, outcome or cause is not a known word")
+	}
 	return &r, nil
 }
 
@@ -139,6 +146,10 @@ func (s Store) stamp(r *spec.Record, c Container, current bool) error {
 	known, err := s.get(c.Host, c.Deployment, r.ID)
 	if err != nil {
 		return err
+	}
+	if known != nil && known.EndedAt != nil && !current {
+		*r = *known // what a former run was cannot be changed by a later one
+		return nil
 	}
 	if known != nil {
 		r.Image = known.Image

@@ -4,11 +4,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,6 +63,11 @@ func file(t *testing.T, r spec.Record) entry {
 
 func archive(t *testing.T, entries ...entry) *tar.Reader {
 	t.Helper()
+	return tar.NewReader(bytes.NewReader(archiveBytes(t, entries...)))
+}
+
+func archiveBytes(t *testing.T, entries ...entry) []byte {
+	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, e := range append([]entry{{name: "runs/", kind: tar.TypeDir}}, entries...) {
@@ -77,7 +85,7 @@ func archive(t *testing.T, entries ...entry) *tar.Reader {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return tar.NewReader(&b)
+	return b.Bytes()
 }
 
 // dead is a container that ended half an hour after noon.
@@ -122,7 +130,7 @@ func TestBringStampsTheHostsWord(t *testing.T) {
 	if d := cmp.Diff(want, stored(t, s, 0)); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(Brought{Records: []*spec.Record{&want}}, b); d != "" {
+	if d := cmp.Diff(Brought{Records: []*spec.Record{&want}, Current: &want}, b); d != "" {
 		t.Error(d)
 	}
 }
@@ -148,11 +156,8 @@ func TestBringLeavesOpenWhatRuns(t *testing.T) {
 	if now := stored(t, s, 5); now.EndedAt != nil || now.Outcome != "" || now.Engine.Status != "running" {
 		t.Errorf("newest: %+v", now)
 	}
-	if len(b.Records) != 3 || b.Records[0].ID != idAt(0) || b.Last().ID != idAt(5) {
+	if len(b.Records) != 3 || b.Records[0].ID != idAt(0) || b.Current == nil || b.Current.ID != idAt(5) {
 		t.Errorf("records are not oldest first: %v", b.Records)
-	}
-	if (Brought{}).Last() != nil {
-		t.Error("the last of no records must be nil")
 	}
 }
 
@@ -217,7 +222,7 @@ func TestLostStaysLost(t *testing.T) {
 		if d := cmp.Diff(want, stored(t, s, 0)); d != "" {
 			t.Errorf("%s: %s", about, d)
 		}
-		if d := cmp.Diff(&want, b.Last()); d != "" {
+		if d := cmp.Diff(&want, b.Current); d != "" {
 			t.Errorf("%s, returned: %s", about, d)
 		}
 	}
@@ -259,15 +264,41 @@ func TestBringBrokenTar(t *testing.T) {
 	if b, err := s.Bring(tar.NewReader(strings.NewReader("")), dead); err != nil || len(b.Records)+len(b.LeftOut) > 0 {
 		t.Errorf("empty: %+v, %v", b, err)
 	}
-	var many bytes.Buffer
-	w := tar.NewWriter(&many)
-	for i := range maxRecords + 1 {
-		if err := w.WriteHeader(&tar.Header{Name: fmt.Sprintf("runs/%d.tmp", i)}); err != nil {
-			t.Fatal(err)
-		}
+}
+
+func TestBringStoresWhatCameBeforeTheEnd(t *testing.T) {
+	// When the stream is cut, the records before must be stored and the error returned.
+	s := Store{t.TempDir()}
+	content, cut := archiveBytes(t, file(t, closed(0, 0))), errors.New("cut")
+	content = content[:len(content)-1024] // without the two blocks that end a tar
+	b, err := s.Bring(tar.NewReader(io.MultiReader(bytes.NewReader(content), iotest.ErrReader(cut))), dead)
+	if !errors.Is(err, cut) || len(b.Records) != 1 || stored(t, s, 0).Outcome != spec.OutcomeFinished {
+		t.Errorf("%+v, %v", b, err)
 	}
-	// Nor may it keep its container from being removed.
-	if b, err := s.Bring(tar.NewReader(&many), dead); err != nil || len(b.LeftOut) != 1 || !strings.Contains(b.LeftOut[0], "after the first 10000") {
-		t.Errorf("too many files: %+v, %v", b, err)
+}
+
+func TestBringIsBrief(t *testing.T) {
+	// However many files are no records, only a few may be told of, and good ones must come in.
+	s := Store{t.TempDir()}
+	var entries []entry
+	for i := range 500 {
+		entries = append(entries, entry{name: fmt.Sprintf("runs/0%d.json", i)})
+	}
+	b := bring(t, s, dead, append(entries, file(t, closed(0, 0)))...)
+	if len(b.LeftOut) != maxReasons+1 || b.LeftOut[maxReasons] != "and more" || len(b.Records) != 1 {
+		t.Errorf("%d reasons, %d records", len(b.LeftOut), len(b.Records))
+	}
+}
+
+func TestFormerRunsCannotBeChanged(t *testing.T) {
+	// A record of a former container that is closed on the host must stay as it is, and must not pass for this container's.
+	s := Store{t.TempDir()}
+	bring(t, s, dead, file(t, closed(0, 3)))
+	want := stored(t, s, 0)
+	next := dead
+	next.Created, next.Image = at(40), "sha256:2"
+	b := bring(t, s, next, file(t, closed(0, 0)))
+	if d := cmp.Diff(want, stored(t, s, 0)); d != "" || b.Current != nil {
+		t.Errorf("current %v; %s", b.Current, d)
 	}
 }

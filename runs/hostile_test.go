@@ -21,35 +21,36 @@ func TestBringLeavesOut(t *testing.T) {
 		e      entry
 		reason string
 	}{
-		"wrong schema":     {entry{name: "runs/" + id + ".json", content: strings.Replace(good, "run/v1", "run/v9", 1)}, `schema "agent-container/run/v9" is not "agent-container/run/v1"`},
-		"schema of escape": {entry{name: "runs/" + id + ".json", content: `{"schema":"\u001b[2J\u009b"}`}, `schema " [2J "`},
-		"id is not name":   {entry{name: "runs/" + idAt(2) + ".json", content: good}, idAt(2) + ".json: its id is not its name"},
-		"no id":            {entry{name: "runs/notes.json", content: good}, "notes.json: its name is not a record id"},
-		"dots":             {entry{name: "runs/..json", content: good}, "..json: its name is not a record id"},
-		"escape in name":   {entry{name: "runs/\x1b]0;x\a.json", content: good}, " ]0;x .json: its name is not a record id"},
-		"long name":        {entry{name: "runs/" + strings.Repeat("n", 5000) + ".json", content: good}, "…: its name is not a record id"},
-		"lower case":       {entry{name: "runs/" + strings.ToLower(id) + ".json", content: good}, "its name is not a record id"},
-		"symlink":          {entry{"runs/" + id + ".json", "/etc/passwd", tar.TypeSymlink}, "not a regular file"},
-		"hard link":        {entry{"runs/" + id + ".json", "runs/other", tar.TypeLink}, "not a regular file"},
-		"fifo":             {entry{"runs/" + id + ".json", "", tar.TypeFifo}, "not a regular file"},
-		"device":           {entry{"runs/" + id + ".json", "", tar.TypeChar}, "not a regular file"},
-		"empty":            {entry{name: "runs/" + id + ".json"}, "not a record in JSON"},
-		"garbage":          {entry{name: "runs/" + id + ".json", content: "\x00\xff{"}, "not a record in JSON"},
-		"cut short":        {entry{name: "runs/" + id + ".json", content: good[:len(good)/2]}, "not a record in JSON"},
-		"two documents":    {entry{name: "runs/" + id + ".json", content: good + good}, "not a record in JSON"},
-		"a list":           {entry{name: "runs/" + id + ".json", content: "[" + good + "]"}, "not a record in JSON"},
-		"null":             {entry{name: "runs/" + id + ".json", content: "null"}, `schema "" is not`},
-		"wrong type":       {entry{name: "runs/" + id + ".json", content: strings.Replace(good, `"task_bytes":0`, `"task_bytes":"0"`, 1)}, "not a record in JSON"},
-		"huge number":      {entry{name: "runs/" + id + ".json", content: strings.Replace(good, `"task_bytes":0`, `"task_bytes":1e99`, 1)}, "not a record in JSON"},
-		"no time":          {entry{name: "runs/" + id + ".json", content: strings.Replace(good, "2026-03-01T12:01", "99999-03-01T12:01", 1)}, "not a record in JSON"},
-		"oversize":         {entry{name: "runs/" + id + ".json", content: good + strings.Repeat(" ", spec.MaxRecordBytes)}, "larger than 8388608 bytes"},
+		"wrong schema":      {entry{name: "runs/" + id + ".json", content: strings.Replace(good, "run/v1", "run/v9", 1)}, `schema "agent-container/run/v9" is not "agent-container/run/v1"`},
+		"schema of escape":  {entry{name: "runs/" + id + ".json", content: `{"schema":"\u001b[2J\u009b"}`}, `schema " [2J "`},
+		"id is not name":    {entry{name: "runs/" + idAt(2) + ".json", content: good}, idAt(2) + ".json: its id is not its name"},
+		"no id":             {entry{name: "runs/notes.json", content: good}, "notes.json: its name is not a record id"},
+		"dots":              {entry{name: "runs/..json", content: good}, "..json: its name is not a record id"},
+		"escape in name":    {entry{name: "runs/\x1b]0;x\a.json", content: good}, " ]0;x .json: its name is not a record id"},
+		"long name":         {entry{name: "runs/" + strings.Repeat("n", 5000) + ".json", content: good}, "…: its name is not a record id"},
+		"lower case":        {entry{name: "runs/" + strings.ToLower(id) + ".json", content: good}, "its name is not a record id"},
+		"symlink":           {entry{"runs/" + id + ".json", "/etc/passwd", tar.TypeSymlink}, "not a regular file"},
+		"hard link":         {entry{"runs/" + id + ".json", "runs/other", tar.TypeLink}, "not a regular file"},
+		"fifo":              {entry{"runs/" + id + ".json", "", tar.TypeFifo}, "not a regular file"},
+		"device":            {entry{"runs/" + id + ".json", "", tar.TypeChar}, "not a regular file"},
+		"empty":             {entry{name: "runs/" + id + ".json"}, "not a record in JSON"},
+		"garbage":           {entry{name: "runs/" + id + ".json", content: "\x00\xff{"}, "not a record in JSON"},
+		"cut short":         {entry{name: "runs/" + id + ".json", content: good[:len(good)/2]}, "not a record in JSON"},
+		"two documents":     {entry{name: "runs/" + id + ".json", content: good + good}, "not a record in JSON"},
+		"a list":            {entry{name: "runs/" + id + ".json", content: "[" + good + "]"}, "not a record in JSON"},
+		"null":              {entry{name: "runs/" + id + ".json", content: "null"}, `schema "" is not`},
+		"wrong type":        {entry{name: "runs/" + id + ".json", content: strings.Replace(good, `"task_bytes":0`, `"task_bytes":"0"`, 1)}, "not a record in JSON"},
+		"huge number":       {entry{name: "runs/" + id + ".json", content: strings.Replace(good, `"task_bytes":0`, `"task_bytes":1e99`, 1)}, "not a record in JSON"},
+		"no time":           {entry{name: "runs/" + id + ".json", content: strings.Replace(good, "2026-03-01T12:01", "99999-03-01T12:01", 1)}, "not a record in JSON"},
+		"outcome of escape": {entry{name: "runs/" + id + ".json", content: strings.Replace(good, `"outcome":"finished"`, `"outcome":"\u001b]0;x\u0007"`, 1)}, "not a known word"},
+		"oversize":          {entry{name: "runs/" + id + ".json", content: good + strings.Repeat(" ", spec.MaxRecordBytes)}, "larger than 8388608 bytes"},
 	} {
 		s := Store{filepath.Join(t.TempDir(), "store")}
 		b := bring(t, s, dead, row.e, file(t, closed(9, 0)))
 		if len(b.LeftOut) != 1 || !strings.Contains(b.LeftOut[0], row.reason) {
 			t.Errorf("%s: left out %.300q, want %q", about, b.LeftOut, row.reason)
 		}
-		if len(b.Records) != 1 || b.Last().ID != idAt(9) {
+		if len(b.Records) != 1 || b.Current == nil || b.Current.ID != idAt(9) {
 			t.Errorf("%s: records %v", about, b.Records)
 		}
 		checkLines(t, about, b.LeftOut)
@@ -120,16 +121,18 @@ func TestBringControlCharacters(t *testing.T) {
 	s := Store{t.TempDir()}
 	r := closed(0, 0)
 	task := "\x1b]0;title\a\x00 \r\n"
-	r.Task, r.Agent, r.Notes = &task, "\x1b[2J", []string{"\x7f\x1b"}
+	r.Task, r.Agent, r.Notes = &task, "\x1b[2J", []string{"\x7f\x1b\u009b31m\u202e"}
 	bring(t, s, dead, file(t, r))
-	if got := stored(t, s, 0); *got.Task != task || got.Agent != r.Agent {
+	if got := stored(t, s, 0); *got.Task != task || got.Agent != r.Agent || got.Notes[0] != r.Notes[0] {
 		t.Errorf("task %q, agent %q", *got.Task, got.Agent)
 	}
 	content, err := os.ReadFile(s.path("local", "web", idAt(0)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := strings.IndexFunc(string(content), func(r rune) bool { return r < 0x20 && r != '\n' }); i >= 0 {
+	if i := strings.IndexFunc(string(content), func(r rune) bool {
+		return r < 0x20 && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u202e'
+	}); i >= 0 {
 		t.Errorf("control character in %q", content[i:])
 	}
 }

@@ -45,7 +45,7 @@ func (s Store) put(r *spec.Record) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	b = append(b, '\n')
+	b = append(spec.EscapeJSON(b), '\n')
 	path := s.path(r.Host, r.Deployment, r.ID)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
 		return false, nil

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -89,6 +90,14 @@ type EngineReport struct {
 	Error      string `json:"error,omitempty"`
 	StartedAt  string `json:"started_at,omitempty"`
 	FinishedAt string `json:"finished_at,omitempty"`
+}
+
+// Known reports whether the words of r that have a closed list are on it. What
+// is not may be anything, such as an escape sequence for a terminal.
+func (r *Record) Known() bool {
+	return slices.Contains([]Mode{Interactive, Headless}, r.Kind) &&
+		slices.Contains([]Outcome{"", OutcomeFinished, OutcomeFailed, OutcomeStopped, OutcomeEnded, OutcomeLost}, r.Outcome) &&
+		slices.Contains([]Cause{"", CauseExit, CauseSignal, CauseSetup, CauseStop, CauseLost}, r.Cause)
 }
 
 var recordIDPattern = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}$`)

@@ -56,10 +56,7 @@ func ParseStatus(line string) (Status, error) {
 // control character replaced, so that it cannot steer a terminal.
 func Printable(text string, limit int) string {
 	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r < 0x20, r >= 0x7f && r < 0xa0, r == '\u2028', r == '\u2029': // controls, line ends
-			return ' '
-		case r == '\u200e', r == '\u200f', r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069': // text direction
+		if r < 0x20 || steersTerminal(r) {
 			return ' '
 		}
 		return r

@@ -122,30 +122,6 @@ func (e *Engine) command(ctx context.Context, c process.Command) ([]byte, error)
 	return out, lost(err)
 }
 
-// lost recognises the messages with which the engine's command line says that
-// the engine or its plugin is not there.
-func lost(err error) error {
-	var exit *process.ExitError
-	if !errors.As(err, &exit) {
-		return err
-	}
-	switch {
-	case strings.Contains(exit.Stderr, "Cannot connect to the Docker daemon"), strings.Contains(exit.Stderr, "error during connect"):
-		return unreachable(err)
-	case strings.Contains(exit.Stderr, "'compose' is not a docker command"):
-		return &UnreachableError{Tried: "docker compose", Problem: "the plugin is not installed", Hint: "install the docker compose plugin"}
-	case strings.Contains(exit.Stderr, "'buildx' is not a docker command"), strings.Contains(exit.Stderr, "BuildKit is enabled but the buildx component is missing"):
-		return &UnreachableError{Tried: "docker buildx", Problem: "the plugin is not installed", Hint: "install the docker buildx plugin"}
-	}
-	return err
-}
-
-// missing reports whether err says that the named thing does not exist.
-func missing(err error) bool {
-	var exit *process.ExitError
-	return errors.As(err, &exit) && strings.Contains(strings.ToLower(exit.Stderr), "no such")
-}
-
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

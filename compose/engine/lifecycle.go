@@ -3,6 +3,7 @@ package engine
 import (
 	"archive/tar"
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -41,27 +42,54 @@ func (e *Engine) Fill(ctx context.Context, container string, write func(*tar.Wri
 	return err
 }
 
-// CopyOut reads the tar of a path in a container, running or not. The content
-// comes from the container and is not to be trusted. It returns false when the
-// path does not exist.
-func (e *Engine) CopyOut(ctx context.Context, container, path string, read func(*tar.Reader) error) (bool, error) {
+// CopyOut reads the tar of a path in a container, running or not. It returns
+// false when the path does not exist. The content comes from the container and
+// is not to be trusted: read is given at most limit bytes, then
+// ErrTooMuch, and what it leaves unread is not asked for: a sparse file of
+// exabytes costs an agent nothing.
+func (e *Engine) CopyOut(ctx context.Context, container, path string, limit int64, read func(*tar.Reader) error) (bool, error) {
 	r, w := io.Pipe()
+	source := &bounded{from: r, left: limit}
 	done := make(chan error, 1)
 	go func() {
-		err := read(tar.NewReader(r))
-		_, _ = io.Copy(io.Discard, r) // the rest, so that the writer ends
+		err := read(tar.NewReader(source))
+		r.CloseWithError(errEnough) // ends the engine's command
 		done <- err
 	}()
 	_, err := e.command(ctx, process.Command{Argv: []string{e.Runtime, "cp", container + ":" + path, "-"}, Stdout: w})
 	w.CloseWithError(io.EOF)
 	readErr := <-done
 	switch {
-	case err != nil && (missing(err) || notFound(err)):
+	case err == nil || !source.ended:
+		// The reader's word counts; the command may have been cut short by it.
+		return true, readErr
+	case missingPath(err):
 		return false, nil
-	case err != nil:
-		return false, err
 	}
-	return true, readErr
+	return false, err
+}
+
+// ErrTooMuch says that a container has handed out more than it may.
+var ErrTooMuch = errors.New("more than may be read from a container")
+
+// errEnough ends a command whose output nobody reads any more.
+var errEnough = errors.New("enough was read")
+
+// bounded reads at most left bytes, and notes whether the source has ended.
+type bounded struct {
+	from  io.Reader
+	left  int64
+	ended bool
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, ErrTooMuch
+	}
+	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	b.ended = b.ended || errors.Is(err, io.EOF)
+	return n, err
 }
 
 // Start starts a container that was created and filled, after its services:
@@ -71,7 +99,8 @@ func (e *Engine) Start(ctx context.Context, name string, services bool) error {
 	if services {
 		args = []string{"compose", "--project-name", compose.ProjectName(name), "--progress", "plain", "start"}
 	}
-	_, err := e.docker(ctx, args...)
+	// Without --file, Compose would read a .env of the working directory.
+	_, err := e.command(ctx, process.Command{Argv: append([]string{e.Runtime}, args...), Dir: "/"})
 	return err
 }
 
@@ -142,9 +171,4 @@ func (e *Engine) Exec(ctx context.Context, container string, argv []string, s St
 func (e *Engine) Probe(ctx context.Context, container string, argv ...string) (string, error) {
 	out, err := e.docker(ctx, append([]string{"exec", container}, argv...)...)
 	return string(out), err
-}
-
-// notFound recognises how cp says that a path does not exist.
-func notFound(err error) bool {
-	return err != nil && containsAny(err.Error(), "ould not find the file", "not found")
 }

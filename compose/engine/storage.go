@@ -93,7 +93,7 @@ func (e *Engine) RemoveNetworks(ctx context.Context, deployment string) error {
 		return err
 	}
 	for _, name := range owned {
-		if _, err := e.docker(ctx, "network", "rm", name); err != nil && !missing(err) && !notFound(err) {
+		if _, err := e.docker(ctx, "network", "rm", name); err != nil && !missing(err) {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ func (e *Engine) RemoveSharedNetwork(ctx context.Context) error {
 		return err
 	}
 	_, err = e.docker(ctx, "network", "rm", compose.SharedNetwork)
-	if err != nil && (missing(err) || containsAny(err.Error(), "active endpoints", "not found")) {
+	if err != nil && (missing(err) || containsAny(err.Error(), "active endpoints")) {
 		return nil // in use or gone: either way not ours to remove now
 	}
 	return err
@@ -204,7 +204,7 @@ func (e *Engine) named(ctx context.Context, kind string, names []string) ([]Name
 		return nil, nil
 	}
 	out, err := e.docker(ctx, append([]string{kind, "inspect"}, names...)...)
-	if err != nil && !missing(err) && !containsAny(err.Error(), "not found") {
+	if err != nil && !missing(err) {
 		return nil, fmt.Errorf("inspect %ss: %w", kind, err)
 	}
 	var list []Named
