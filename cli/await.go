@@ -5,10 +5,19 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
+)
+
+// Bounds of waiting. The guest answers within a minute without progress; an
+// agent that stops it from answering must not hold up the host.
+const (
+	probeTime = 5 * time.Minute
+	probeGap  = 100 * time.Millisecond
+	probeMax  = 100 // tries in a row that the container refuses
 )
 
 // await waits until a started container is ready, has failed in its set-up, or
@@ -16,12 +25,15 @@ import (
 func (a *app) await(ctx context.Context, e *engine.Engine, name string) (spec.Status, error) {
 	container := compose.ProjectName(name)
 	for attempt := 0; ; attempt++ {
-		line, err := e.Probe(ctx, container, spec.ContainerGuest, "status", "wait")
+		probe, cancel := context.WithTimeout(ctx, probeTime)
+		line, err := e.Probe(probe, container, spec.ContainerGuest, "status", "wait")
+		late := probe.Err() != nil
+		cancel()
 		if err == nil {
 			return spec.ParseStatus(line)
 		}
 		var gone *engine.UnreachableError
-		if ctx.Err() != nil || errors.As(err, &gone) {
+		if late || errors.As(err, &gone) {
 			return spec.Status{}, err
 		}
 		c, inspectErr := e.Inspect(ctx, container)
@@ -32,8 +44,13 @@ func (a *app) await(ctx context.Context, e *engine.Engine, name string) (spec.St
 			// A job can be over before anybody has asked; its last word stays.
 			return lastStatus(ctx, e, container)
 		}
-		if attempt == 20 {
+		if attempt == probeMax {
 			return spec.Status{}, err
+		}
+		select { // it is restarting, or has only just begun
+		case <-ctx.Done():
+			return spec.Status{}, context.Cause(ctx)
+		case <-time.After(probeGap):
 		}
 	}
 }

@@ -72,12 +72,19 @@ func (a *app) build(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	answer := buildAnswer{}
-	refresh := c.Bool("refresh")
+	wish := imageWish{base: a.settings.Get("base_image").Text, caBundle: ca, refresh: c.Bool("refresh")}
+	if wish.rebuild = wish.refresh || c.Bool("no-cache"); wish.rebuild {
+		wish.anew = []string{"all"}
+	}
 	for _, agent := range agents {
-		image, err := a.ensureImage(ctx, e, imageWish{
-			agent: agent, base: a.settings.Get("base_image").Text, caBundle: ca,
-			refresh: refresh, noCache: c.Bool("no-cache"),
-		})
+		wish.agent = agent
+		image, err := a.ensureImage(ctx, e, wish)
+		// The base and the stage that all agents share are new by now; made once
+		// more they would be layers of each image's own.
+		wish.refresh = false
+		if wish.rebuild {
+			wish.anew = []string{"builder"}
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/google/renameio/v2"
 	ucli "github.com/urfave/cli/v2"
@@ -84,14 +86,16 @@ func environmentMap() map[string]string {
 	return env
 }
 
-// model finds or makes the image and fills in what the Compose model says of
-// the engine.
-func (a *app) model(ctx context.Context, e *engine.Engine, d *deployment) (compose.Model, error) {
+// newModel is the Compose model of d, but for its image and subnet.
+func newModel(e *engine.Engine, d *deployment) compose.Model {
 	m := compose.Model{Spec: d.spec, Version: version(), Services: d.services}
 	m.Host.StartInterval = e.Major() >= 25
-	var err error
-	m.Image, err = a.ensureImage(ctx, e, imageWish{agent: d.agent, base: d.spec.BaseImage, caBundle: d.spec.CABundle})
-	return m, err
+	return m
+}
+
+// imageWish is the image that d runs in.
+func (d *deployment) imageWish() imageWish {
+	return imageWish{agent: d.agent, base: d.spec.BaseImage, caBundle: d.spec.CABundle}
 }
 
 // subnet is the network that the deployment has, or a free one of the pool.
@@ -123,8 +127,9 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *
 	if err := checkForeign(ctx, e, d); err != nil {
 		return err
 	}
-	m, err := a.model(ctx, e, d)
-	if err != nil {
+	m := newModel(e, d)
+	var err error
+	if m.Image, err = a.ensureImage(ctx, e, d.imageWish()); err != nil {
 		return err
 	}
 	release, err := a.network(ctx, e, &m)
@@ -136,12 +141,16 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *
 	if err != nil {
 		return err
 	}
+	if err := a.serviceImages(ctx, e, m, file); err != nil {
+		return err
+	}
 	if err := a.retire(ctx, e, name, old); err != nil {
 		return err
 	}
 	if err := a.create(ctx, e, m, file); err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
+	release() // the start may wait long for a service; the subnet is taken now
 	if err := a.removeStale(ctx, e, m, old); err != nil {
 		return err
 	}
@@ -152,6 +161,48 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *
 		return fmt.Errorf("start %s: %w", name, err)
 	}
 	return nil
+}
+
+// serviceImages pulls and builds what the services need while the container
+// that is replaced still runs: a mistyped image must not take it down.
+func (a *app) serviceImages(ctx context.Context, e *engine.Engine, m compose.Model, file string) error {
+	if m.Services == nil {
+		return nil
+	}
+	project := compose.ProjectName(m.Spec.Name)
+	missing, err := a.missingImages(ctx, e, m.Services.Pulled())
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		a.say("pulling the images of %s", strings.Join(missing, ", "))
+		if err := e.PullServices(ctx, project, file, missing); err != nil {
+			return fail(exitFailed, "correct the image in "+a.dirs.ServicesFile(m.Spec.Name)+", or check the registry", "images of the services %s: %w", strings.Join(missing, ", "), err)
+		}
+	}
+	if built := m.Services.Built(); len(built) > 0 {
+		a.say("building %s", strings.Join(built, ", "))
+		if err := e.BuildServices(ctx, project, file, built); err != nil {
+			return fail(exitFailed, "correct build in "+a.dirs.ServicesFile(m.Spec.Name), "build of the services %s: %w", strings.Join(built, ", "), err)
+		}
+	}
+	return nil
+}
+
+// missingImages returns the services among images whose image is not on the
+// engine, in order.
+func (a *app) missingImages(ctx context.Context, e *engine.Engine, images map[string]string) ([]string, error) {
+	var missing []string
+	for _, service := range slices.Sorted(maps.Keys(images)) {
+		found, err := e.FindImage(ctx, images[service])
+		if err != nil {
+			return nil, err
+		}
+		if found == nil {
+			missing = append(missing, service)
+		}
+	}
+	return missing, nil
 }
 
 // checkForeign returns a *engine.ForeignError when anything that d would use by
@@ -294,10 +345,11 @@ func (a *app) forgetUntouched(name string) {
 }
 
 // dryRun is the deploy path cut short: the model that would be written. It
-// builds the image, whose name is part of the model, and creates nothing else.
+// makes nothing, also no image, whose name is part of the model.
 func (a *app) dryRun(ctx context.Context, e *engine.Engine, d *deployment) (any, error) {
-	m, err := a.model(ctx, e, d)
-	if err != nil {
+	m := newModel(e, d)
+	var err error
+	if m.Image, err = a.imageName(ctx, e, d.imageWish()); err != nil {
 		return nil, err
 	}
 	if m.Services != nil {

@@ -9,6 +9,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/settings"
 	"github.com/agent-container/agent-container/spec"
 )
@@ -33,8 +34,11 @@ func specFlags() []ucli.Flag {
 var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "env", "env-file"}
 
 // typedSpec says whether any flag was typed that is a field of the spec.
-func typedSpec(c *ucli.Context) bool {
-	return slices.ContainsFunc(specFields, c.IsSet)
+func typedSpec(c *ucli.Context) bool { return len(specFieldsTyped(c)) > 0 }
+
+// specFieldsTyped lists the flags that were typed and are fields of the spec.
+func specFieldsTyped(c *ucli.Context) []string {
+	return slices.DeleteFunc(slices.Clone(specFields), func(f string) bool { return !c.IsSet(f) })
 }
 
 // newSpec is the spec of a new deployment: settings, and the typed flags over
@@ -105,6 +109,9 @@ func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
 		dir, err := existingDirectory("--workspace-dir", c.String("workspace-dir"))
 		if err != nil {
 			return err
+		}
+		if compose.HoldsSocket(dir) {
+			return refuse("name the directory of a project", "--workspace-dir: %s may hold an engine's socket, which is root on the host, read-only too", dir)
 		}
 		s.WorkspaceDir = dir
 	}

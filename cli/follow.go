@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,10 +21,12 @@ var errLeft = errors.New("left running")
 // first exit while it restarts the container, so inspect is asked each time.
 // The first INT or TERM stops the run, the second kills it; HUP leaves it.
 func (a *app) follow(ctx context.Context, e *engine.Engine, name string) (*engine.Container, error) {
+	before := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	stops := newStopper(a, e, name, cancel)
 	defer stops.close()
+	stops.catchUp(before)
 	since := ""
 	var attempt time.Time // when the attempt that is followed started
 	for {
@@ -85,13 +88,29 @@ type stopper struct {
 	app    *app
 	former func(os.Signal)
 	first  chan struct{} // closed at the first stop
+	handle func(os.Signal)
 	err    error
-	calls  int
+
+	mu    sync.Mutex
+	calls int
+}
+
+// catchUp answers a signal that came after the start and before anybody could
+// answer it: the run must not go on as if nobody had pressed Ctrl-C.
+func (s *stopper) catchUp(before context.Context) {
+	switch context.Cause(before) {
+	case errInterrupted:
+		s.handle(syscall.SIGINT)
+	case errTerminated:
+		s.handle(syscall.SIGTERM)
+	}
 }
 
 func newStopper(a *app, e *engine.Engine, name string, cancel context.CancelCauseFunc) *stopper {
 	s := &stopper{app: a, first: make(chan struct{})}
-	s.former = a.signals.set(func(sig os.Signal) {
+	s.handle = func(sig os.Signal) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if sig == syscall.SIGHUP {
 			cancel(errLeft)
 			return
@@ -117,7 +136,8 @@ func newStopper(a *app, e *engine.Engine, name string, cancel context.CancelCaus
 				}
 			}()
 		}
-	})
+	}
+	s.former = a.signals.set(s.handle)
 	return s
 }
 

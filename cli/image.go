@@ -21,8 +21,11 @@ type imageWish struct {
 	agent    spec.Agent
 	base     string // the base_image setting
 	caBundle string // "none" or a path
-	refresh  bool   // renew the base and build anew
-	noCache  bool   // build anew
+	refresh  bool   // renew the base
+	rebuild  bool   // build although it is there
+	// anew lists the stages that take nothing from the cache: all of them when
+	// it holds "all".
+	anew []string
 }
 
 // imageSource is where image files come from: this binary, or the checkout that
@@ -55,8 +58,7 @@ func (a *app) ensureImage(ctx context.Context, e *engine.Engine, w imageWish) (s
 		return "", err
 	}
 	name := compose.ImageName(w.agent.Name, build.Digest())
-	anew := w.refresh || w.noCache
-	if !anew {
+	if !w.rebuild {
 		if found, err := e.FindImage(ctx, name); err != nil || found != nil {
 			return name, err
 		}
@@ -66,13 +68,33 @@ func (a *app) ensureImage(ctx context.Context, e *engine.Engine, w imageWish) (s
 		return "", err
 	}
 	defer release()
-	if !anew {
+	if !w.rebuild {
 		// Another up may have built it while we waited.
 		if found, err := e.FindImage(ctx, name); err != nil || found != nil {
 			return name, err
 		}
 	}
 	return name, a.buildImage(ctx, e, w, name, build)
+}
+
+// imageName is the name of the image that w describes, without making anything.
+func (a *app) imageName(ctx context.Context, e *engine.Engine, w imageWish) (string, error) {
+	source, err := a.imageSource()
+	if err != nil {
+		return "", err
+	}
+	base, err := findBase(ctx, e, a.baseCandidates(w))
+	if err != nil {
+		return "", err
+	}
+	if base.id == "" {
+		return "", fail(exitFailed, "run: agent-container build", "the base image %s is not here, and the image's name depends on it", w.base)
+	}
+	build, err := source.Context(w.agent, e.Arch, base.name, base.id)
+	if err != nil {
+		return "", err
+	}
+	return compose.ImageName(w.agent.Name, build.Digest()), nil
 }
 
 // buildImage runs one build with its progress and log.
@@ -88,7 +110,7 @@ func (a *app) buildImage(ctx context.Context, e *engine.Engine, w imageWish, nam
 		Tag:     name,
 		Args:    build.Args(),
 		Labels:  map[string]string{compose.LabelBuilt: time.Now().UTC().Format(time.RFC3339)},
-		NoCache: w.refresh || w.noCache,
+		Anew:    w.anew,
 		Context: build.WriteTar,
 		Log:     io.MultiWriter(logFile, progress),
 	}
@@ -99,7 +121,7 @@ func (a *app) buildImage(ctx context.Context, e *engine.Engine, w imageWish, nam
 	err = e.Build(ctx, b)
 	progress.finish()
 	if err != nil {
-		return a.buildFailure(ctx, name, logPath, progress, err)
+		return a.buildFailure(ctx, e, name, logPath, progress, err)
 	}
 	a.say("built %s in %s", name, time.Since(started).Round(time.Second))
 	return nil
@@ -107,16 +129,16 @@ func (a *app) buildImage(ctx context.Context, e *engine.Engine, w imageWish, nam
 
 // buildFailure shows the last lines of a failed build and names its log. An
 // image of that name that was there before still is.
-func (a *app) buildFailure(ctx context.Context, name, logPath string, p *buildProgress, err error) error {
+func (a *app) buildFailure(ctx context.Context, e *engine.Engine, name, logPath string, p *buildProgress, err error) error {
 	if context.Cause(ctx) != nil {
 		return err
 	}
+	// The builder's output is not read for why: a Dockerfile can print anything.
+	if lost := e.CheckBuilder(ctx); lost != nil {
+		return lost
+	}
 	for _, line := range p.last() {
 		fmt.Fprintln(a.err, "  "+spec.Printable(line, 500))
-	}
-	var gone *engine.UnreachableError
-	if errors.As(err, &gone) {
-		return err
 	}
 	return fail(exitFailed, "read the whole log: "+logPath, "build of %s failed: %w", name, err)
 }
@@ -137,11 +159,7 @@ type baseImage struct{ name, id string }
 // ensureBase finds the base image on the engine, else pulls it, else, for the
 // default, makes one on this machine.
 func (a *app) ensureBase(ctx context.Context, e *engine.Engine, w imageWish) (baseImage, error) {
-	bootstrap := a.settings.Get("base_image").Origin == "default"
-	candidates := []string{w.base}
-	if bootstrap {
-		candidates = append(candidates, compose.BootstrapImage)
-	}
+	candidates := a.baseCandidates(w)
 	if !w.refresh {
 		if b, err := findBase(ctx, e, candidates); err != nil || b.id != "" {
 			return b, err
@@ -157,7 +175,16 @@ func (a *app) ensureBase(ctx context.Context, e *engine.Engine, w imageWish) (ba
 			return b, err
 		}
 	}
-	return a.fetchBase(ctx, e, w, bootstrap)
+	return a.fetchBase(ctx, e, w, len(candidates) > 1)
+}
+
+// baseCandidates are the names under which the base may be on the engine: only
+// the default may be made on this machine.
+func (a *app) baseCandidates(w imageWish) []string {
+	if a.settings.Get("base_image").Origin != "default" {
+		return []string{w.base}
+	}
+	return []string{w.base, compose.BootstrapImage}
 }
 
 func findBase(ctx context.Context, e *engine.Engine, candidates []string) (baseImage, error) {
@@ -181,6 +208,10 @@ func (a *app) fetchBase(ctx context.Context, e *engine.Engine, w imageWish, boot
 	if pullErr != nil {
 		if context.Cause(ctx) != nil {
 			return baseImage{}, pullErr
+		}
+		if had, err := findBase(ctx, e, []string{name}); err != nil || had.id != "" {
+			// Another base beside it would never be used.
+			return baseImage{}, fail(exitFailed, "check the registry; the image of before is still used", "renew the base image: %w", errors.Join(pullErr, err))
 		}
 		if !bootstrap {
 			return baseImage{}, fail(exitFailed, "check base_image and the registry", "base image: %w", pullErr)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strconv"
 	"syscall"
 	"time"
@@ -32,8 +31,6 @@ type logsAnswer struct {
 	Container string `json:"container"`
 }
 
-var daysPattern = regexp.MustCompile(`^\d+$`)
-
 func (a *app) logs(ctx context.Context, c *ucli.Context) (any, error) {
 	tail, since := c.String("tail"), c.String("since")
 	if _, err := strconv.ParseUint(tail, 10, 31); tail != "" && tail != "all" && err != nil {
@@ -57,6 +54,11 @@ func (a *app) logs(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, childExit(exit.Code, "logs", logsAnswer{s.Name, container})
 	}
 	if err != nil {
+		// The container's own words went to the same place, so the engine is
+		// asked rather than the text read.
+		if _, lost := e.Inspect(ctx, found.ID); lost != nil {
+			return nil, lost
+		}
 		return nil, err
 	}
 	return logsAnswer{s.Name, container}, nil
@@ -68,5 +70,5 @@ func validSince(text string) bool {
 		return d >= 0
 	}
 	_, err := time.Parse(time.RFC3339Nano, text)
-	return err == nil && !daysPattern.MatchString(text)
+	return err == nil
 }

@@ -72,7 +72,7 @@ func (a *app) nextSpec(c *ucli.Context, s spec.Spec) (spec.Spec, error) {
 
 // prepareAgain reads a deployment that exists as redeploy would, without its
 // task.
-func (a *app) prepareAgain(ctx context.Context, c *ucli.Context, s spec.Spec) (*deployment, error) {
+func (a *app) prepareAgain(ctx context.Context, s spec.Spec) (*deployment, error) {
 	d := &deployment{spec: s}
 	var err error
 	if d.agent, err = spec.LookupAgent(s.Agent); err != nil {

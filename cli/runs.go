@@ -8,6 +8,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/agent-container/agent-container/runs"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -40,12 +41,7 @@ func (a *app) runsList(ctx context.Context, c *ucli.Context) (any, error) {
 	if err := a.places(); err != nil {
 		return nil, err
 	}
-	if name != "" {
-		if err := a.bringIfThere(ctx, name); err != nil {
-			return nil, err
-		}
-	}
-	l, err := a.runs().List(name)
+	l, err := a.listRecords(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -59,24 +55,60 @@ func (a *app) runsList(ctx context.Context, c *ucli.Context) (any, error) {
 	return answer, nil
 }
 
-// bringIfThere brings in the records of a deployment that has a container. The
-// records on the host can be read without any engine.
-func (a *app) bringIfThere(ctx context.Context, name string) error {
+// listRecords reads the records of one deployment, or of all, after bringing in
+// what may have come to an end since.
+func (a *app) listRecords(ctx context.Context, name string) (runs.Listing, error) {
+	if name != "" {
+		there, err := a.bringIfThere(ctx, name)
+		if err != nil {
+			return runs.Listing{}, err
+		}
+		l, err := a.runs().List(name)
+		if err == nil && !there && len(l.Records)+len(l.Unreadable) == 0 {
+			err = fail(exitNotFound, "see: agent-container list, agent-container runs list", "no deployment and no runs %s", name)
+		}
+		return l, err
+	}
+	l, err := a.runs().List("")
+	if err != nil {
+		return l, err
+	}
+	open := map[string]bool{}
+	for _, r := range l.Records {
+		if r.EndedAt == nil && !open[r.Deployment] {
+			open[r.Deployment] = true
+			if _, err := a.bringIfThere(ctx, r.Deployment); err != nil {
+				a.say("warning: %s", oneLine(err.Error()))
+			}
+		}
+	}
+	if len(open) == 0 {
+		return l, nil
+	}
+	return a.runs().List("")
+}
+
+// bringIfThere brings in the records of a deployment and reports whether it has
+// a container. The records on the host can be read without any engine.
+func (a *app) bringIfThere(ctx context.Context, name string) (bool, error) {
 	e, err := a.engine(ctx)
 	if err != nil {
 		a.say("warning: only the records on this host are shown: %s", oneLine(err.Error()))
-		return nil
+		return false, nil
 	}
 	found, err := a.find(ctx, e, name)
-	if err != nil || found == nil || found.State.Status == "created" {
-		return err
+	if err != nil || found == nil {
+		return false, err
+	}
+	if found.State.Status == "created" {
+		return true, nil
 	}
 	s, err := specOf(found)
 	if err != nil {
-		return err
+		return true, err
 	}
 	_, err = a.settle(ctx, e, found, s)
-	return err
+	return true, err
 }
 
 func (r runsAnswer) text(w io.Writer) {
@@ -119,7 +151,7 @@ func (a *app) runsShow(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 	if record.EndedAt == nil {
 		// It was open when it was brought in; it may be over now.
-		if err := a.bringIfThere(ctx, record.Deployment); err != nil {
+		if _, err := a.bringIfThere(ctx, record.Deployment); err != nil {
 			return nil, err
 		}
 		record, err = a.runs().Find(record.ID)

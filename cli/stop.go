@@ -30,8 +30,11 @@ func (a *app) stop(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	now, err := e.Inspect(ctx, found.ID)
-	if err != nil || now == nil {
+	if err != nil {
 		return nil, err
+	}
+	if now == nil {
+		return nil, fail(exitNotFound, "see: agent-container list", "%s was removed meanwhile", s.Name)
 	}
 	record, err := a.bringRecords(ctx, e, now)
 	if err != nil {

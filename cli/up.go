@@ -31,12 +31,13 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 	if err := a.config(); err != nil {
 		return nil, err
 	}
-	// Bad input is refused before the engine is asked or anything is made.
-	wanted, err := a.newSpec(c, name)
-	if err != nil {
-		return nil, err
-	}
+	wanted, inputErr := a.newSpec(c, name)
 	e, err := a.engine(ctx)
+	if inputErr != nil && (err != nil || !slices.Contains(specFieldsTyped(c), "workspace-dir")) {
+		// Bad input is refused whatever the engine says. Only a typed directory
+		// may be right for a deployment that exists and wrong for a new one.
+		return nil, inputErr
+	}
 	if err != nil {
 		// What is wrong with the input is worth knowing without an engine too.
 		if _, inputErr := a.prepare(ctx, c, wanted, nil); inputErr != nil {
@@ -51,6 +52,9 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 	if found != nil && found.State.Status != "created" {
 		return a.upExisting(ctx, c, e, found)
 	}
+	if inputErr != nil {
+		return nil, inputErr
+	}
 	d, err := a.prepare(ctx, c, wanted, nil)
 	if err != nil {
 		return nil, err
@@ -58,6 +62,7 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 	if c.Bool("dry-run") {
 		return a.dryRun(ctx, e, d)
 	}
+	a.announceOrigins(c)
 	return a.deployAndReport(ctx, c, e, d, found)
 }
 
@@ -134,21 +139,16 @@ func (a *app) announce(d *deployment) {
 	if d.spec.Mode != spec.Idle && !slices.ContainsFunc(d.agent.Keys, func(k string) bool { return d.fill.env[k] != "" }) && len(d.fill.config) == 0 {
 		a.say("NOTE: no key for %s is given (--env %s); it must be logged in on its volume already", d.agent.Name, d.agent.Keys[0])
 	}
+}
+
+// announceOrigins says which choices of a new deployment were made by a file or
+// a variable: a repository may have made them.
+func (a *app) announceOrigins(c *ucli.Context) {
 	for _, key := range []string{"agent", "mode", "workspace"} {
-		if v := a.settings.Get(key); v.Origin != "default" && specValue(d.spec, key) == v.Text {
+		if v := a.settings.Get(key); v.Origin != "default" && !c.IsSet(key) {
 			a.say("%s: %s (%s)", key, v.Text, v.Origin)
 		}
 	}
-}
-
-func specValue(s spec.Spec, key string) string {
-	switch key {
-	case "agent":
-		return s.Agent
-	case "mode":
-		return string(s.Mode)
-	}
-	return string(s.Workspace)
 }
 
 // awaitAndReport waits for a started deployment and says what now exists.
@@ -187,7 +187,7 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 		return nil, refuse("drop --foreground", "--foreground follows a headless run; %s is %s", s.Name, s.Mode)
 	}
 	if c.Bool("dry-run") {
-		d, err := a.prepareAgain(ctx, c, s)
+		d, err := a.prepareAgain(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +261,14 @@ func (a *app) refuseNewValues(ctx context.Context, c *ucli.Context, e *engine.En
 	if err != nil {
 		return err
 	}
+	now, err := a.typedEnvironment(c)
+	if err != nil {
+		return err
+	}
 	for name, value := range typed {
+		if _, again := now[name]; !again && slices.Contains(s.EnvNames, name) {
+			continue // typed before, over what the file says
+		}
 		if filled[name] != value {
 			return refuse(hint, "%s exists and differs: another value of %s", s.Name, name)
 		}

@@ -28,6 +28,30 @@ type Services struct {
 // Names returns the services' names in order.
 func (s *Services) Names() []string { return slices.Sorted(maps.Keys(s.project.Services)) }
 
+// Pulled returns the images of the services that may come from a registry, by
+// service. One whose pull policy says never, or that is built, is not among
+// them.
+func (s *Services) Pulled() map[string]string {
+	images := map[string]string{}
+	for name, svc := range s.project.Services {
+		if svc.Build == nil && svc.PullPolicy != types.PullPolicyNever {
+			images[name] = svc.Image
+		}
+	}
+	return images
+}
+
+// Built lists the services that are built.
+func (s *Services) Built() []string {
+	var names []string
+	for _, name := range s.Names() {
+		if s.project.Services[name].Build != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // VolumeNames returns the engine's names of the volumes that deployment name
 // gets for its services; external ones are the user's and not among them.
 func (s *Services) VolumeNames(name string) []string {
@@ -215,7 +239,7 @@ func (s *Services) check(file string) error {
 	for _, name := range s.Names() {
 		svc := s.project.Services[name]
 		for _, v := range svc.Volumes {
-			if v.Type == types.VolumeTypeBind && holdsSocket(v.Source) {
+			if v.Type == types.VolumeTypeBind && HoldsSocket(v.Source) {
 				return &ServicesError{File: file, Problem: fmt.Sprintf("service %q mounts %s: an engine's socket is root on the host, read-only too", name, v.Source)}
 			}
 		}
@@ -235,16 +259,16 @@ func (s *Services) check(file string) error {
 	}
 	for name, v := range s.project.Volumes {
 		// The local driver's options can make a volume of any host directory.
-		if device := v.DriverOpts["device"]; device != "" && holdsSocket(device) {
+		if device := v.DriverOpts["device"]; device != "" && HoldsSocket(device) {
 			return &ServicesError{File: file, Problem: fmt.Sprintf("volume %q is %s: an engine's socket is root on the host", name, device)}
 		}
 	}
 	return nil
 }
 
-// holdsSocket reports whether a host path is, or contains, the place of an
-// engine's socket.
-func holdsSocket(source string) bool {
+// HoldsSocket reports whether a host path is, or contains, the place of an
+// engine's socket, which is root on the host, mounted read-only too.
+func HoldsSocket(source string) bool {
 	clean := filepath.ToSlash(filepath.Clean(source))
 	if below, ok := strings.CutPrefix(clean+"/", "/var/run/"); ok { // a link to /run
 		clean = path.Clean("/run/" + below)

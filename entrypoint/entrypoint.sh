@@ -57,8 +57,7 @@ phase agent "$guest" setup agent
 
 case $mode in
 headless)
-	trap - TERM INT
-	exec "$guest" headless
+	exec "$guest" headless # which also takes over the signals
 	;;
 interactive)
 	phase session start_session
@@ -70,5 +69,4 @@ idle) ;;
 esac
 
 "$guest" status ready
-trap - TERM INT
 exec "$guest" hold

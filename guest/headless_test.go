@@ -15,9 +15,9 @@ import (
 )
 
 func TestPhasesInOrder(t *testing.T) {
-	// A container must open its record first, then run the phases in their order, and be ready last.
+	// A container must open its record first, then run the phases in their order, and be ready once the agent runs.
 	b := newBox(t, "claude", spec.Headless)
-	b.stub("claude", `cat "$AGENT_CONTAINER_RUN_DIR/status"`)
+	b.stub("claude", `for _ in $(seq 500); do s=$(cat "$AGENT_CONTAINER_RUN_DIR/status"); [ "$s" != ready ] || break; sleep 0.01; done; echo "$s"`)
 	r := b.enter()
 	if code := r.wait(); code != 0 {
 		t.Fatalf("exit %d\n%s", code, r.err.String())

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,8 +89,11 @@ func cut(list []string, limit int) ([]string, bool) {
 	return list, false
 }
 
+// maxGitOutput bounds what is kept of git's answer.
+const maxGitOutput = 4 << 20
+
 // git runs git on the workspace and returns its stdout, at most gitTime and
-// 4 MiB. It runs in the container, so what a repository's configuration makes
+// maxGitOutput. It runs in the container, so what a repository's configuration makes
 // it do stays there; it is still told to start no monitor and ask nobody.
 func (g *guest) git(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gitTime)
@@ -96,9 +101,14 @@ func (g *guest) git(args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", g.workspace, "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+g.home, "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0")
 	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
-	if len(out) > 4<<20 {
-		out = out[:4<<20]
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
 	}
-	return string(out), err
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	out, readErr := io.ReadAll(io.LimitReader(pipe, maxGitOutput))
+	pipe.Close() // git ends when it has more to say
+	return string(out), errors.Join(cmd.Wait(), readErr)
 }

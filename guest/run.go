@@ -40,11 +40,13 @@ func (g *guest) headless([]string) error {
 	if err := cmd.Start(); err != nil {
 		return g.notStarted(err)
 	}
+	if err := g.setStatus(spec.Status{State: spec.Ready}); err != nil {
+		say("error: %v", err) // the agent runs all the same
+	}
 	return g.supervise(cmd, signals)
 }
 
-// headlessCommand prepares the agent's run and says that the container is
-// ready.
+// headlessCommand prepares the agent's run.
 func (g *guest) headlessCommand() (*exec.Cmd, error) {
 	env, err := g.environment()
 	if err != nil {
@@ -61,7 +63,7 @@ func (g *guest) headlessCommand() (*exec.Cmd, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = task, os.Stdout, os.Stderr, g.workspace, env
 	// A group of its own, so that a stop reaches the agent's children too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return cmd, g.setStatus(spec.Status{State: spec.Ready})
+	return cmd, nil
 }
 
 // supervise waits for the agent and answers signals meanwhile.
@@ -192,11 +194,12 @@ func (g *guest) hold([]string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	<-signals
-	if g.mode == spec.Interactive {
-		if err := g.closeRecord(spec.OutcomeEnded, spec.CauseStop, nil); err != nil {
-			say("error: %v", err)
-		}
-		_ = exec.Command("tmux", "kill-server").Run() // there may be none left
+	if g.mode != spec.Interactive {
+		return nil
 	}
-	return nil
+	// The end first, then the session, so that its programs are hung up in time,
+	// and last what may take long.
+	err := g.updateRecord(func(r *spec.Record) { r.Finish(spec.OutcomeEnded, spec.CauseStop, nil, time.Now()) })
+	_ = exec.Command("tmux", "kill-server").Run() // there may be none left
+	return errors.Join(err, g.updateRecord(g.completeRepository))
 }

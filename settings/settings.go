@@ -24,7 +24,7 @@ const ProjectDir = ".agent-container"
 // maxFile bounds a settings file; a real one has a few lines.
 const maxFile = 1 << 20
 
-// Value is a setting with its origin: "default", "detected", "flag",
+// Value is a setting with its origin: "default", "detected",
 // "environment NAME" or "user FILE:LINE", "project FILE:LINE".
 type Value struct {
 	Text   string

@@ -114,7 +114,7 @@ func (f fakeDocker) run(argv []string) error {
 		fmt.Println(f.text("logs", "a line of the agent"))
 	case "buildx build":
 		return f.build()
-	case "volume ls", "volume rm", "network ls", "network create", "network rm":
+	case "buildx version", "volume ls", "volume rm", "network ls", "network create", "network rm":
 	default:
 		return fmt.Errorf("fake docker: %q is not known", argv)
 	}

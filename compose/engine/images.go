@@ -50,8 +50,8 @@ type Build struct {
 	Tag     string
 	Args    map[string]string
 	Labels  map[string]string
-	CA      string // path of a CA bundle for the build's own downloads, or empty
-	NoCache bool
+	CA      string                // path of a CA bundle for the build's own downloads, or empty
+	Anew    []string              // stages built without the cache; "all" means every stage
 	Context func(io.Writer) error // writes the tar of the build context
 	Log     io.Writer             // gets every line of the builder's output
 }
@@ -74,14 +74,30 @@ func (e *Engine) Build(ctx context.Context, b Build) error {
 	if b.CA != "" {
 		argv = append(argv, "--secret", "id=ca,src="+b.CA) // mounted for a step, in no layer
 	}
-	if b.NoCache {
-		argv = append(argv, "--no-cache")
+	for _, stage := range b.Anew {
+		if stage == "all" {
+			argv = append(argv, "--no-cache")
+			continue
+		}
+		argv = append(argv, "--no-cache-filter", stage)
 	}
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(b.Context(w)) }()
 	err := e.run.Run(ctx, process.Command{Argv: append(argv, "-"), Stdin: r, Stdout: b.Log, Stderr: b.Log})
 	r.CloseWithError(io.ErrClosedPipe)
 	return err
+}
+
+// CheckBuilder returns an *UnreachableError when the engine or its build plugin
+// is not there.
+func (e *Engine) CheckBuilder(ctx context.Context) error {
+	if _, err := e.docker(ctx, "version", "--format", "{{.Server.Version}}"); err != nil {
+		return err
+	}
+	if _, err := e.docker(ctx, "buildx", "version"); err != nil {
+		return missingPlugin("buildx")
+	}
+	return nil
 }
 
 // BootstrapBase makes a Debian base image on this machine, for where no

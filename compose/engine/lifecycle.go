@@ -24,6 +24,18 @@ func (e *Engine) Create(ctx context.Context, project, file string) error {
 	return err
 }
 
+// PullServices pulls the images of services of a project.
+func (e *Engine) PullServices(ctx context.Context, project, file string, services []string) error {
+	_, err := e.docker(ctx, append([]string{"compose", "--project-name", project, "--file", file, "--progress", "plain", "pull"}, services...)...)
+	return err
+}
+
+// BuildServices builds services of a project.
+func (e *Engine) BuildServices(ctx context.Context, project, file string, services []string) error {
+	_, err := e.docker(ctx, append([]string{"compose", "--project-name", project, "--file", file, "--progress", "plain", "build"}, services...)...)
+	return err
+}
+
 // Fill copies a tar into a created container. The tar crosses into named
 // volumes; owner and mode survive. It may hold regular files, and directories
 // that are ours alone: a directory entry resets the owner of what exists.

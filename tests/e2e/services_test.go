@@ -3,6 +3,7 @@ package e2e
 import (
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -238,4 +239,47 @@ func TestServicesThatAreRefused(t *testing.T) {
 		})
 	}
 	u.nothingMade()
+}
+
+// A service's image that is not to be had must be found out while the
+// deployment still runs, and be named.
+func TestMissingServiceImageTakesNothingDown(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	u.must("up", u.name, "--mode", "idle")
+	same := u.unchanged()
+	// A registry of ours that refuses: nothing listens on this port of loopback.
+	u.write("config/"+u.name+".services.yaml", "services:\n  db:\n    image: 127.0.0.1:1/e2e/postgre:17\n")
+	r := u.want(1, "redeploy", u.name)
+	if !contains(r.stderr, "images of the services db") {
+		t.Errorf("the service is not named: %s", r)
+	}
+	same()
+}
+
+// A service that never gets healthy must not hold up the deploys of others.
+func TestSlowServiceHoldsUpNobody(t *testing.T) {
+	if err := modelImage(); err != nil {
+		t.Fatal(err)
+	}
+	u := newUser(t)
+	u.withStub()
+	service := "services:\n  model:\n    image: localhost/agent-container-modelserver:latest\n    pull_policy: never\n" +
+		"    healthcheck:\n      test: [CMD, /modelserver, -check, \"http://127.0.0.1:1/\"]\n      interval: 1s\n      start_period: 5m\n"
+	u.write("config/"+u.name+".services.yaml", service)
+	other := u.name + "-b"
+	u.write("config/"+other+".services.yaml", "services:\n  model:\n    image: localhost/agent-container-modelserver:latest\n    pull_policy: never\n")
+	t.Cleanup(func() { u.run("wipe", other, "--yes") })
+	slow := u.startWith(nil, nil, nil, "up", u.name, "--mode", "idle")
+	eventually(t, time.Minute, func() string {
+		if state := dockerTry(t, "inspect", u.container()+".model", "--format", "{{.State.Status}}").stdout; !contains(state, "running") {
+			return "the slow service is " + state
+		}
+		return ""
+	})
+	bounded(t, time.Minute, func() { u.must("up", other, "--mode", "idle") })
+	slow.signal(syscall.SIGINT)
+	if r := slow.wait(time.Minute); r.code != 130 || !contains(r.stderr, "was not started") {
+		t.Errorf("interrupted: %s", r)
+	}
 }

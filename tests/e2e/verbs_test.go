@@ -61,7 +61,7 @@ func TestWhatVerbsTakeAway(t *testing.T) {
 	u.must("down", u.name, "--purge", "--yes")
 	check("down --purge", kept{false, false, false, true})
 	u.want(4, "down", u.name, "--purge", "--yes")
-	if n := len(u.runsListed()); n != 2 {
+	if n := len(u.records()); n != 2 {
 		t.Errorf("after a purge %d runs are listed", n)
 	}
 	u.must("wipe", u.name, "--yes") // its records were left
@@ -70,7 +70,7 @@ func TestWhatVerbsTakeAway(t *testing.T) {
 	u.must(up...)
 	u.must("wipe", u.name, "--yes")
 	check("wipe at once", kept{})
-	if n := len(u.runsListed()); n != 0 {
+	if n := len(u.records()); n != 0 {
 		t.Errorf("after a wipe %d runs are listed", n)
 	}
 	for _, args := range [][]string{
@@ -80,16 +80,6 @@ func TestWhatVerbsTakeAway(t *testing.T) {
 		u.want(4, args...)
 	}
 	check("the refusals", kept{})
-}
-
-func (u *user) runsListed() []any {
-	u.t.Helper()
-	var e struct{ Data struct{ Runs []any } }
-	r := u.must("runs", "list", u.name, "--json")
-	if err := json.Unmarshal([]byte(r.stdout), &e); err != nil {
-		u.t.Fatalf("%v: %s", err, r)
-	}
-	return e.Data.Runs
 }
 
 // stop and start must keep the container with all it holds; up on what is
