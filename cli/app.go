@@ -43,6 +43,7 @@ type app struct {
 	terminal    bool // stdin and stdout are terminals and nobody said --no-input
 	errTerminal bool // stderr is a terminal: progress may redraw its line
 	openEngine  *engine.Engine
+	alarmed     map[string]bool // ids of runs of which alarm has spoken
 }
 
 // Main runs the program with argv and returns its exit code.

@@ -55,7 +55,7 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherit
 	if d.fill.task, err = a.readTask(c, s.Mode); err != nil {
 		return nil, err
 	}
-	d.fill.job.RecordTask = s.RecordTask
+	d.fill.job.RecordTask, d.fill.job.Restart, d.fill.job.Limits = s.RecordTask, s.Restart, s.Limits
 	d.fill.job.GitName, d.fill.job.GitEmail = a.gitIdentity(ctx)
 	return d, nil
 }

@@ -51,6 +51,9 @@ func (d *deploymentAnswer) text(w io.Writer) {
 	case d.silent:
 	case d.ExitCode != nil && d.Mode == spec.Headless:
 		fmt.Fprintf(w, "%s: %s, exit code %d", d.Name, d.outcome(), *d.ExitCode)
+		if d.Run != nil && d.Run.Attempt > 1 {
+			fmt.Fprintf(w, ", attempt %d", d.Run.Attempt)
+		}
 		if d.Run != nil {
 			fmt.Fprintf(w, ", run %s", d.Run.ID)
 		}
@@ -70,5 +73,16 @@ func (d *deploymentAnswer) outcome() string {
 	if d.Run == nil || d.Run.Outcome == "" {
 		return d.State
 	}
-	return spec.Printable(string(d.Run.Outcome), 20)
+	return outcomeOf(d.Run)
+}
+
+// outcomeOf names a run's outcome, with its cause where that says more.
+func outcomeOf(r *spec.Record) string {
+	switch {
+	case r.Outcome == "":
+		return "running"
+	case r.Cause == "" || r.Cause == spec.CauseExit || r.Cause == spec.CauseLost || r.Cause == spec.CauseStop:
+		return string(r.Outcome)
+	}
+	return fmt.Sprintf("%s (%s)", r.Outcome, r.Cause)
 }

@@ -135,6 +135,12 @@ func (a *app) remove(ctx context.Context, e *engine.Engine, name string, purge, 
 				return nil, err
 			}
 		}
+		if c.IsAgent() && !purge {
+			// The values are on a volume, which stays.
+			if err := e.Fill(ctx, c.ID, noEnvironment); err != nil {
+				a.say("warning: the environment of %s is left on its volume until a purge: %s", name, oneLine(err.Error()))
+			}
+		}
 		ids = append(ids, c.ID)
 		r.Containers = append(r.Containers, c.Name)
 	}

@@ -49,6 +49,7 @@ func (e environment) encode() []byte {
 	for _, n := range names {
 		fmt.Fprintf(&b, "%s=%s\x00", n, e[n])
 	}
+	b.WriteByte(0) // it is whole
 	return b.Bytes()
 }
 
@@ -162,11 +163,14 @@ const maxEnvironment = 16 << 20
 // filledEnvironment reads the environment that a container was filled with.
 func filledEnvironment(ctx context.Context, e *engine.Engine, name string) (environment, error) {
 	env := environment{}
-	_, err := e.CopyOut(ctx, compose.ProjectName(name), spec.ContainerRunDir+"/"+spec.FillEnvironment, maxEnvironment+64<<10, func(t *tar.Reader) error {
+	_, err := e.CopyOut(ctx, compose.ProjectName(name), spec.ContainerSecretsDir+"/"+spec.FillEnvironment, maxEnvironment+64<<10, func(t *tar.Reader) error {
 		if _, err := t.Next(); err != nil {
 			return err
 		}
 		content, err := io.ReadAll(io.LimitReader(t, maxEnvironment))
+		if !strings.HasSuffix("\x00"+string(content), "\x00\x00") {
+			return err // half a file: nothing of it is used
+		}
 		for _, entry := range strings.Split(string(content), "\x00") {
 			if n, v, ok := strings.Cut(entry, "="); ok {
 				env[n] = v

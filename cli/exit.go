@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/images"
+	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/runs"
 	"github.com/agent-container/agent-container/settings"
 	"github.com/agent-container/agent-container/spec"
@@ -23,7 +29,7 @@ const (
 	exitNotFound    = 4
 	exitUnreachable = 5
 	exitBusy        = 6
-	exitTimeLimit   = 124
+	exitTimeLimit   = spec.ExitTimeLimit
 	exitOurs        = 125
 	exitInterrupted = 130
 	exitTerminated  = 143
@@ -109,8 +115,10 @@ func asFailure(err error) *failure {
 		foreign     *engine.ForeignError
 		run         *runs.NotFoundError
 		busy        *busyError
+		child       *process.ExitError
 	)
 	f := &failure{code: exitFailed, message: err.Error(), cause: err}
+	full := diskFull(err)
 	switch {
 	case errors.As(err, &own) && (own.code == exitInterrupted || own.code == exitTerminated):
 		return own // it says what is left
@@ -136,10 +144,44 @@ func asFailure(err error) *failure {
 		f.code, f.hint = exitBusy, "wait for it, or end that process"
 	case errors.Is(err, images.ErrNoGuest):
 		f.hint = "build it with: make build"
+	case full != "":
+		f.message = fmt.Sprintf("disk full at %s: %v", full, err)
+		f.hint = "free some of it (df -h " + process.Quote([]string{full}) + "), then run the same command again"
+	case errors.As(err, &child) && strings.Contains(child.Stderr, syscall.ENOSPC.Error()):
+		f.hint = "the engine's disk is full, see: docker system df; then run the same command again"
 	case errors.Is(err, context.DeadlineExceeded):
 		f.hint = "try again; with -v every engine command is shown"
 	}
 	return f
+}
+
+// diskFull returns where err says that a disk, or a user's share of one, is
+// full, and "" when it does not. A temporary file is gone by now: then it is
+// the nearest directory above it that exists.
+func diskFull(err error) string {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return ""
+	}
+	var (
+		at   *fs.PathError
+		link *os.LinkError
+		path string
+	)
+	switch {
+	case errors.As(err, &at):
+		path = at.Path
+	case errors.As(err, &link):
+		path = link.New
+	}
+	if !filepath.IsAbs(path) {
+		return ""
+	}
+	for {
+		if _, err := os.Lstat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
 }
 
 // afterStart turns an error of ours into 125: where an agent's own code may be

@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,6 +41,10 @@ func TestErrorsMapToExitCodes(t *testing.T) {
 		"no run":           {&runs.NotFoundError{ID: "1"}, exitNotFound, "runs list"},
 		"busy":             {&busyError{name: "demo"}, exitBusy, "wait for it"},
 		"no guest":         {images.ErrNoGuest, exitFailed, "make build"},
+		"disk full":        {&fs.PathError{Op: "write", Path: os.TempDir() + "/no/such/file", Err: syscall.ENOSPC}, exitFailed, "df -h " + os.TempDir() + ")"},
+		"quota used up":    {&os.LinkError{Op: "rename", Old: "/a", New: "/no/such", Err: syscall.EDQUOT}, exitFailed, "df -h /)"},
+		"disk of nothing":  {syscall.ENOSPC, exitFailed, ""},
+		"engine's disk":    {&process.ExitError{Argv: []string{"docker", "cp"}, Code: 1, Stderr: "Error: write /var: no space left on device"}, exitFailed, "docker system df"},
 		"deadline":         {context.DeadlineExceeded, exitFailed, "try again"},
 		"interrupted":      {errInterrupted, exitInterrupted, ""},
 		"terminated":       {errTerminated, exitTerminated, ""},
@@ -51,6 +59,25 @@ func TestErrorsMapToExitCodes(t *testing.T) {
 			if f.code != c.code || !strings.Contains(f.hint, c.hint) || (c.hint == "") != (f.hint == "") {
 				t.Errorf("%s: %v gives code %d, hint %q; want %d, %q", name, err, f.code, f.hint, c.code, c.hint)
 			}
+		}
+	}
+}
+
+func TestDiskFullNamesThePlace(t *testing.T) {
+	// A full disk must be said first, with a path that exists although the file that found it full does not, and with all that was known before.
+	dir := t.TempDir()
+	log := filepath.Join(dir, "build.log")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, at := range map[string]string{filepath.Join(dir, "web", ".compose.yaml123"): dir, log: log} {
+		err := fmt.Errorf("create web: %w", &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC})
+		f := asFailure(err)
+		if want := "disk full at " + at + ": create web: write " + path; !strings.HasPrefix(f.message, want) || f.code != exitFailed {
+			t.Errorf("code %d, %q; want %q", f.code, f.message, want)
+		}
+		if g := asFailure(afterStart(err)); g.code != exitOurs || g.message != f.message || g.hint != f.hint {
+			t.Errorf("after the start: %+v, want code %d and the rest as %+v", g, exitOurs, f)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (f fill) write(t *tar.Writer) error {
 		return err
 	}
 	w.file(spec.FillJob, 0o600, job)
-	w.file(spec.FillEnvironment, 0o600, f.env.encode())
+	w.environment(f.env)
 	if f.task != nil {
 		w.file(spec.FillTask, 0o600, f.task)
 	}
@@ -61,6 +61,13 @@ func freshStatus(t *tar.Writer) error {
 	return w.err
 }
 
+// noEnvironment empties the environment that a container was filled with.
+func noEnvironment(t *tar.Writer) error {
+	w := fillWriter{tar: t, dirs: map[string]bool{}}
+	w.environment(nil)
+	return w.err
+}
+
 // fillWriter writes entries owned by the agent user below the run directory.
 type fillWriter struct {
 	tar  *tar.Writer
@@ -72,6 +79,14 @@ func (w *fillWriter) file(name string, mode int64, content []byte) {
 	full := strings.TrimPrefix(path.Join(spec.ContainerRunDir, name), "/")
 	w.directory(path.Dir(full))
 	w.entry(&tar.Header{Typeflag: tar.TypeReg, Name: full, Mode: mode, Size: int64(len(content))}, content)
+}
+
+// environment writes the user's environment. Its directory is a volume, made by
+// the engine from the image: an entry for it could only change what is right.
+func (w *fillWriter) environment(env environment) {
+	content := env.encode()
+	name := strings.TrimPrefix(path.Join(spec.ContainerSecretsDir, spec.FillEnvironment), "/")
+	w.entry(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: int64(len(content))}, content)
 }
 
 // directory writes the entries of dir and its parents down from the run

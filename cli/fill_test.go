@@ -38,7 +38,8 @@ func filled(t *testing.T, f fill) (entries []string, content map[string]string) 
 		if h.Typeflag != tar.TypeDir && h.Typeflag != tar.TypeReg {
 			t.Errorf("%s has type %c", h.Name, h.Typeflag)
 		}
-		if !strings.HasPrefix("/"+h.Name, spec.ContainerRunDir+"/") {
+		environment := "/"+h.Name == spec.ContainerSecretsDir+"/"+spec.FillEnvironment
+		if !environment && !strings.HasPrefix("/"+h.Name, spec.ContainerRunDir+"/") {
 			t.Errorf("%s is not below %s: its entry would change what is not ours", h.Name, spec.ContainerRunDir)
 		}
 		entries = append(entries, fmt.Sprintf("%c %s %o", h.Typeflag, strings.TrimPrefix(h.Name, "run/agent-container/"), h.Mode))
@@ -61,13 +62,13 @@ func TestFillTar(t *testing.T) {
 		},
 	})
 	want := []string{
-		"5  700", "0 job.json 600", "0 environment 600", "0 task 600", "0 ca.pem 600",
+		"5  700", "0 job.json 600", "0 run/agent-container-secrets/environment 600", "0 task 600", "0 ca.pem 600",
 		"5 config/ 700", "0 config/settings.json 600", "5 config/deep/ 700", "5 config/deep/er/ 700", "0 config/deep/er/run 700", "0 config/deep/er/two 600",
 	}
 	if !slices.Equal(entries, want) {
 		t.Errorf("entries are\n%s\nwant\n%s", strings.Join(entries, "\n"), strings.Join(want, "\n"))
 	}
-	if content["task"] != task || content["environment"] != "A=x\ny\x00B=2\x00" || content["ca.pem"] != "pem" || content["config/deep/er/run"] != "#!" {
+	if content["task"] != task || content["run/agent-container-secrets/environment"] != "A=x\ny\x00B=2\x00\x00" || content["ca.pem"] != "pem" || content["config/deep/er/run"] != "#!" {
 		t.Errorf("content is %q", content)
 	}
 	var job spec.Job
@@ -79,7 +80,7 @@ func TestFillTar(t *testing.T) {
 func TestFillWithoutTask(t *testing.T) {
 	// Without a task there must be no task file; an empty task must be one.
 	entries, _ := filled(t, fill{})
-	if want := []string{"5  700", "0 job.json 600", "0 environment 600"}; !slices.Equal(entries, want) {
+	if want := []string{"5  700", "0 job.json 600", "0 run/agent-container-secrets/environment 600"}; !slices.Equal(entries, want) {
 		t.Errorf("entries are %q, want %q", entries, want)
 	}
 	_, content := filled(t, fill{task: []byte{}})

@@ -10,13 +10,12 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/agent-container/agent-container/compose"
-	"github.com/agent-container/agent-container/settings"
 	"github.com/agent-container/agent-container/spec"
 )
 
 // specFlags are the flags of up and redeploy that describe a deployment.
 func specFlags() []ucli.Flag {
-	return []ucli.Flag{
+	list := []ucli.Flag{
 		&ucli.StringFlag{Name: "agent", Usage: "the agent: " + strings.Join(spec.AgentNames(), ", ")},
 		&ucli.StringFlag{Name: "mode", Usage: "interactive, headless or idle"},
 		&ucli.StringFlag{Name: "workspace", Usage: "persistent, bind (read-only) or ephemeral"},
@@ -28,9 +27,11 @@ func specFlags() []ucli.Flag {
 		&ucli.BoolFlag{Name: "foreground", Usage: "follow a headless run and exit with the agent's code"},
 		&ucli.BoolFlag{Name: "dry-run", Usage: "print the Compose model and stop"},
 	}
+	return append(list, limitFlags()...)
 }
 
-// specFields are the flags of specFlags that are fields of the spec.
+// specFields are the flags of specFlags that are fields of the spec, beside the
+// limits.
 var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "env", "env-file"}
 
 // typedSpec says whether any flag was typed that is a field of the spec.
@@ -38,7 +39,11 @@ func typedSpec(c *ucli.Context) bool { return len(specFieldsTyped(c)) > 0 }
 
 // specFieldsTyped lists the flags that were typed and are fields of the spec.
 func specFieldsTyped(c *ucli.Context) []string {
-	return slices.DeleteFunc(slices.Clone(specFields), func(f string) bool { return !c.IsSet(f) })
+	fields := slices.Clone(specFields)
+	for _, l := range limits {
+		fields = append(fields, l.flag)
+	}
+	return slices.DeleteFunc(fields, func(f string) bool { return !c.IsSet(f) })
 }
 
 // newSpec is the spec of a new deployment: settings, and the typed flags over
@@ -64,31 +69,13 @@ func (a *app) newSpec(c *ucli.Context, name string) (spec.Spec, error) {
 // redeploy.
 func (a *app) applySettings(s *spec.Spec) error {
 	get := func(key string) string { return a.settings.Get(key).Text }
-	restart, err := spec.ParseRestart(get("headless_restart"))
-	if err != nil {
-		return err
-	}
-	s.Restart = restart
 	s.RecordTask = get("record_task") == "true"
 	s.BaseImage = get("base_image")
+	var err error
 	if s.CABundle, err = a.caBundle(get("ca_bundle")); err != nil {
 		return err
 	}
-	s.Limits = spec.Limits{}
-	if s.Limits.Pids, err = settings.ParsePids(get("limits.pids")); err != nil {
-		return err
-	}
-	if m := get("limits.memory"); m != "" {
-		if s.Limits.MemoryBytes, err = settings.ParseBytes(m); err != nil {
-			return err
-		}
-	}
-	if n := get("limits.cpus"); n != "" {
-		if s.Limits.CPUs, err = settings.ParseCPUs(n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.limitSettings(s)
 }
 
 // applyFlags puts the typed flags over s.
@@ -131,7 +118,7 @@ func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
 	}
 	slices.Sort(s.EnvNames)
 	s.EnvNames = slices.Compact(s.EnvNames)
-	return nil
+	return typedLimits(s, c)
 }
 
 // existingDirectory returns the absolute path of a directory, links resolved,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -16,10 +17,10 @@ import (
 // errLeft says that a followed run goes on without us.
 var errLeft = errors.New("left running")
 
-// follow copies a headless run's output until it is over, through restarts,
-// and returns its container. The engine's own ways of waiting all return at the
-// first exit while it restarts the container, so inspect is asked each time.
-// The first INT or TERM stops the run, the second kills it; HUP leaves it.
+// follow copies a headless run's output until it is over and returns its
+// container. The engine's log ends with the container, and may end before: then
+// it is followed again. The first INT or TERM stops the run, the second kills it;
+// HUP leaves it.
 func (a *app) follow(ctx context.Context, e *engine.Engine, name string) (*engine.Container, error) {
 	before := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -28,14 +29,13 @@ func (a *app) follow(ctx context.Context, e *engine.Engine, name string) (*engin
 	defer stops.close()
 	stops.catchUp(before)
 	since := ""
-	var attempt time.Time // when the attempt that is followed started
 	for {
 		logErr := e.Logs(ctx, compose.ProjectName(name), true, since, "", a.streams())
-		limit := settleTime
+		read, limit := time.Now(), settleTime
 		if logErr != nil {
 			limit = time.Second // nothing says that the run is over
 		}
-		c, err := a.untilSettled(ctx, e, name, attempt, limit)
+		c, err := a.untilEnded(ctx, e, name, limit)
 		switch {
 		case errors.Is(context.Cause(ctx), errLeft):
 			return nil, errLeft
@@ -49,8 +49,7 @@ func (a *app) follow(ctx context.Context, e *engine.Engine, name string) (*engin
 			// Our output is closed, or the log cannot be read; the run goes on.
 			return nil, errLeft
 		}
-		attempt = c.State.StartedAt
-		since = c.State.StartedAt.Format(time.RFC3339Nano)
+		since = read.Format(time.RFC3339Nano)
 	}
 }
 
@@ -58,9 +57,8 @@ func (a *app) follow(ctx context.Context, e *engine.Engine, name string) (*engin
 // after its log has ended.
 const settleTime = 10 * time.Second
 
-// untilSettled inspects until the container has ended or runs another attempt
-// than the one that started at attempt.
-func (a *app) untilSettled(ctx context.Context, e *engine.Engine, name string, attempt time.Time, limit time.Duration) (*engine.Container, error) {
+// untilEnded inspects until the container has ended, or limit is over.
+func (a *app) untilEnded(ctx context.Context, e *engine.Engine, name string, limit time.Duration) (*engine.Container, error) {
 	deadline := time.Now().Add(limit)
 	for {
 		c, err := e.Inspect(ctx, compose.ProjectName(name))
@@ -70,9 +68,7 @@ func (a *app) untilSettled(ctx context.Context, e *engine.Engine, name string, a
 		if c == nil {
 			return nil, fail(exitOurs, "see: agent-container runs list "+name, "the container of %s was removed while it was followed", name)
 		}
-		first := attempt.IsZero() && c.RestartCount == 0
-		same := first || c.State.StartedAt.Equal(attempt)
-		if !c.State.Alive() || c.State.Status != "restarting" && !same || time.Now().After(deadline) && c.State.Status != "restarting" {
+		if !c.State.Alive() || time.Now().After(deadline) {
 			return c, nil
 		}
 		select {
@@ -179,11 +175,19 @@ func (a *app) followToEnd(ctx context.Context, e *engine.Engine, s spec.Spec) (a
 }
 
 // jobEnd turns the end of a job into an answer: nil for the agent's 0, a
-// failure with its code, or 125 when the set-up failed and it never ran.
+// failure with its code, 124 when a limit of ours ended it, or 125 when the
+// set-up failed and it never ran.
 func (a *app) jobEnd(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, answer *deploymentAnswer) (any, error) {
+	run := answer.Run
+	if run != nil && run.Cause == spec.CauseTimeout && c.State.ExitCode == spec.ExitTimeLimit {
+		f := fail(exitTimeLimit, "allow more time: agent-container redeploy "+s.Name+" --timeout ... --task ...",
+			"%s was ended: %s", s.Name, spec.Printable(strings.Join(run.Notes, "; "), 300))
+		f.data = answer
+		return nil, f
+	}
 	// A failed set-up exits 1, with a record that says so, or none when even that
 	// could not be opened.
-	if c.State.ExitCode == 1 && (answer.Run == nil || answer.Run.Cause == spec.CauseSetup) {
+	if c.State.ExitCode == 1 && (run == nil || run.Cause == spec.CauseSetup) {
 		status, err := lastStatus(ctx, e, c.ID)
 		if err == nil && status.State == spec.Failed {
 			return nil, afterStart(setupFailure(s.Name, status, answer))

@@ -106,7 +106,7 @@ func TestEnvironmentOrder(t *testing.T) {
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
-	if text := string(got.encode()); text != "A=file1\x00B=file2\x00C=kept\x00D=x,y=z\x00FROM_HERE=here\x00" {
+	if text := string(got.encode()); text != "A=file1\x00B=file2\x00C=kept\x00D=x,y=z\x00FROM_HERE=here\x00\x00" {
 		t.Errorf("encoded as %q", text)
 	}
 	for _, bad := range []string{"NOT_SET_HERE", "1A=canary", "A B=canary", "=canary", "AGENT_CONTAINER_X=canary", "A=canary\x00"} {

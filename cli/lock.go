@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -38,10 +39,11 @@ func (a *app) lock(name string) (release func(), err error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, "lock")
-	l := flock.New(path, flock.SetPermissions(0o600))
+	l := lockFile(path)
 	held, err := l.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	if err := lockError(l, err); err != nil {
+		_ = l.Unlock()
+		return nil, err
 	}
 	if held && !sameFile(l, path) {
 		// A purge removed the file between our opening and our locking it.
@@ -49,16 +51,42 @@ func (a *app) lock(name string) (release func(), err error) {
 		return a.lock(name)
 	}
 	if !held {
-		holder, _ := os.ReadFile(path) // for the message only
-		return nil, &busyError{name, strings.TrimSpace(spec.Printable(string(holder), 200))}
+		return nil, &busyError{name, lockHolder(path)}
 	}
 	// The file's text is for whoever finds it held; the lock itself is flock's.
+	// Without the text it holds as well: to stop an agent must not need room on
+	// a disk.
 	note := fmt.Sprintf("pid %d since %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
-	if err := os.WriteFile(path, []byte(note), 0o600); err != nil {
-		_ = l.Unlock()
-		return nil, err
-	}
+	_ = os.WriteFile(path, []byte(note), 0o600)
 	return func() { _ = l.Unlock() }, nil
+}
+
+// lockFile is a lock that opens nothing but a file: a FIFO would wait for
+// another process, and through a link the note would go into another file.
+func lockFile(path string) *flock.Flock {
+	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK))
+}
+
+// lockError is what is wrong with a lock that was tried with err, nil when it
+// was had or is another's.
+func lockError(l *flock.Flock, err error) error {
+	if err == nil {
+		info, statErr := l.Stat()
+		if statErr == nil && info.Mode().IsRegular() || errors.Is(statErr, fs.ErrNotExist) {
+			return nil // of what is gone the caller knows better
+		}
+		err = statErr
+	}
+	if err == nil || errors.Is(err, syscall.ELOOP) {
+		return fail(exitFailed, "remove it", "lock %s: not a regular file", l.Path())
+	}
+	return fmt.Errorf("lock %s: %w", l.Path(), err)
+}
+
+// lockHolder is what the holder of a lock has written into it, on one line.
+func lockHolder(path string) string {
+	note, _ := settings.ReadRegular(path, 1000) // for a message only
+	return strings.TrimSpace(spec.Printable(string(note), 200))
 }
 
 // waitLock holds a lock that is shared by deployments, such as an image's,
@@ -68,11 +96,13 @@ func (a *app) waitLock(ctx context.Context, name string) (release func(), err er
 	if err := settings.MakePrivate(dir); err != nil {
 		return nil, err
 	}
-	l := flock.New(filepath.Join(dir, name), flock.SetPermissions(0o600))
-	if _, err := l.TryLockContext(ctx, 50*time.Millisecond); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
+	l := lockFile(filepath.Join(dir, name))
+	_, err = l.TryLockContext(ctx, 50*time.Millisecond)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return nil, cause
+	}
+	if err := lockError(l, err); err != nil {
+		_ = l.Unlock()
 		return nil, err
 	}
 	return func() { _ = l.Unlock() }, nil

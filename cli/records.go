@@ -36,7 +36,22 @@ func (a *app) bringRecords(ctx context.Context, e *engine.Engine, c *engine.Cont
 	if err != nil {
 		return nil, fmt.Errorf("bring in the run records of %s: %w", c.Deployment(), err)
 	}
+	a.alarm(brought.Current)
 	return brought.Current, nil
+}
+
+// alarm says when a run that is over has left commits that exist nowhere else,
+// once a command: who removes the deployment loses them.
+func (a *app) alarm(r *spec.Record) {
+	if r == nil || r.EndedAt == nil || r.Repository == nil || r.Repository.Unpushed == 0 || a.alarmed[r.ID] {
+		return
+	}
+	if a.alarmed == nil {
+		a.alarmed = map[string]bool{}
+	}
+	a.alarmed[r.ID] = true
+	a.say("ALARM: %d commits of %s were not pushed when run %s ended (branch %s): they are only in its workspace",
+		r.Repository.Unpushed, r.Deployment, r.ID, spec.Printable(r.Repository.Branch, 100))
 }
 
 // settle brings in the records and, when a job is over, stops the services

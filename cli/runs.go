@@ -16,8 +16,12 @@ func runsCommand() command {
 	return command{
 		name: "runs", group: groupWork, usage: "read the run records",
 		sub: []command{
-			{name: "list", aliases: []string{"ls"}, args: "[NAME]", usage: "list the runs, newest first", max: 1, run: (*app).runsList},
-			{name: "show", args: "ID", usage: "print one run record; the beginning of its id suffices", min: 1, max: 1, run: (*app).runsShow},
+			{name: "list", aliases: []string{"ls"}, args: "[NAME]", usage: "list the runs, newest first", max: 1, flags: runsFilterFlags(), run: (*app).runsList},
+			{name: "show", args: "ID", usage: "print one run record; the beginning of its id suffices", min: 1, max: 1, run: (*app).runsShow,
+				flags: []ucli.Flag{
+					&ucli.BoolFlag{Name: "diff", Usage: "print what the run changed in the repository instead"},
+					&ucli.BoolFlag{Name: "output", Usage: "print what the job wrote instead"},
+				}},
 		},
 	}
 }
@@ -38,6 +42,10 @@ func (a *app) runsList(ctx context.Context, c *ucli.Context) (any, error) {
 			return nil, err
 		}
 	}
+	filter, err := newRunsFilter(c, time.Now())
+	if err != nil {
+		return nil, err
+	}
 	if err := a.places(); err != nil {
 		return nil, err
 	}
@@ -48,7 +56,7 @@ func (a *app) runsList(ctx context.Context, c *ucli.Context) (any, error) {
 	for _, u := range l.Unreadable {
 		a.say("warning: %s", oneLine(u))
 	}
-	answer := runsAnswer{Runs: l.Records, Unreadable: l.Unreadable, now: time.Now(), terminal: a.terminal}
+	answer := runsAnswer{Runs: filter.apply(l.Records), Unreadable: l.Unreadable, now: time.Now(), terminal: a.terminal}
 	if answer.Runs == nil {
 		answer.Runs = []*spec.Record{}
 	}
@@ -114,16 +122,13 @@ func (a *app) bringIfThere(ctx context.Context, name string) (bool, error) {
 func (r runsAnswer) text(w io.Writer) {
 	var rows [][]string
 	for _, run := range r.Runs {
-		outcome, code := string(run.Outcome), ""
-		if outcome == "" {
-			outcome = "running"
-		}
+		code := ""
 		if run.ExitCode != nil {
 			code = strconv.Itoa(*run.ExitCode)
 		}
 		rows = append(rows, []string{
 			run.ID, run.Deployment, spec.Printable(run.Agent, 20), spec.Printable(string(run.Kind), 20),
-			spec.Printable(outcome, 20), code, age(run.StartedAt, r.now, r.terminal),
+			outcomeOf(run), code, age(run.StartedAt, r.now, r.terminal),
 		})
 	}
 	header := "STARTED"
@@ -156,5 +161,38 @@ func (a *app) runsShow(ctx context.Context, c *ucli.Context) (any, error) {
 		}
 		record, err = a.runs().Find(record.ID)
 	}
-	return recordAnswer{record}, err
+	if err != nil {
+		return nil, err
+	}
+	a.alarm(record)
+	switch {
+	case c.Bool("diff") && c.Bool("output"):
+		return nil, refuse("drop one of them", "--diff and --output exclude each other")
+	case c.Bool("diff"):
+		return a.attachment(record, spec.DiffSuffix, "no changes of %s are kept: it made none, or there was no repository")
+	case c.Bool("output"):
+		return a.attachment(record, spec.OutputSuffix, "no output of %s is kept: it wrote none, or it was no job")
+	}
+	return recordAnswer{record}, nil
+}
+
+// attachedAnswer is what is kept beside a record.
+type attachedAnswer struct {
+	Run  string `json:"run"`
+	Text string `json:"text"`
+}
+
+func (t attachedAnswer) text(w io.Writer) { io.WriteString(w, t.Text) }
+
+// attachment reads what is kept beside a record. It comes from the container, so
+// nothing of it may steer a terminal, wherever it is printed.
+func (a *app) attachment(r *spec.Record, suffix, none string) (any, error) {
+	content, err := a.runs().Attachment(r, suffix)
+	if err != nil {
+		return nil, err
+	}
+	if len(content) == 0 {
+		a.say(none, r.ID)
+	}
+	return attachedAnswer{r.ID, spec.PrintableText(string(content))}, nil
 }

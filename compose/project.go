@@ -66,7 +66,10 @@ func (m Model) agentService() types.ServiceConfig {
 	svc.WorkingDir = spec.ContainerWorkspace
 	svc.Labels = m.ownLabels().Add(LabelVersion, m.Version).Add(LabelImage, m.Image).Add(LabelSpec, s.Label())
 	svc.Environment = m.environment()
-	svc.Restart = s.Restart.String()
+	// A job is tried again by the guest, which knows why it ended: the engine
+	// would also run again what timed out, was killed or had succeeded before the
+	// engine itself was restarted, and every attempt is billed.
+	svc.Restart = types.RestartPolicyNo
 	if s.Mode != spec.Headless {
 		svc.Restart = types.RestartPolicyUnlessStopped
 		svc.HealthCheck = m.healthCheck()

@@ -7,64 +7,48 @@ set -eu
 
 mode=$AGENT_CONTAINER_MODE
 guest=${AGENT_CONTAINER_GUEST:-/usr/local/bin/agent-container-guest}
+child=
 
-# A stop during the set-up: the record must not stay open.
+# A stop during the set-up ends the phase at once and closes the record.
 trap 'stopped' TERM INT
 
 stopped() {
 	trap '' TERM INT
-	"$guest" record close stopped engine-stop 143 || true
-	exit 143
+	[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true
+	exec "$guest" stopped
 }
 
-# failed PHASE REASON ends the set-up. A job ends with it; elsewhere it is a
+# phase NAME runs one step. A job ends with a failed one; elsewhere it is a
 # state that can be looked at: a crash loop would refuse every exec.
+phase() {
+	"$guest" phase "$1" & # in the background: bash answers a signal only while it waits
+	child=$!
+	wait "$child" || failed $?
+	child=
+}
+
 failed() {
-	"$guest" status failed "$1" "$2"
-	printf 'agent-container: error: %s failed: %s\n' "$1" "$2" >&2
-	"$guest" record close failed set-up 1 "$1 failed: $2" || true
-	[ "$mode" != headless ] || exit 1
+	[ "$mode" != headless ] || exit "$1"
 	exec "$guest" hold
 }
 
-# phase NAME COMMAND... runs one step; the last line it says is the reason when
-# it fails.
-phase() {
-	local name=$1 said reason
-	shift
-	"$guest" status starting "$name"
-	if said=$("$@" 2>&1); then
-		[ -z "$said" ] || printf '%s\n' "$said" >&2
-		return 0
-	fi
-	[ -z "$said" ] || printf '%s\n' "$said" >&2
-	reason=${said##*$'\n'}
-	failed "$name" "${reason#agent-container: error: }"
-}
-
-start_session() {
-	# A restart begins with a fresh session; -A would attach to a dying one.
-	"$guest" env tmux new-session -d -s main -n agent -x 200 -y 50 "$guest" interactive &&
-		"$guest" env tmux new-window -d -t =main: -n shell
-}
-
-phase record "$guest" record open
-phase environment "$guest" setup environment
-phase git "$guest" setup git
-phase config "$guest" setup config
-phase seed "$guest" seed
-phase agent "$guest" setup agent
+phase record
+phase environment
+phase git
+phase config
+phase seed
+phase agent
 
 case $mode in
 headless)
 	exec "$guest" headless # which also takes over the signals
 	;;
 interactive)
-	phase session start_session
+	phase session
 	;;
 idle) ;;
 *)
-	failed mode "unknown mode $mode"
+	phase mode
 	;;
 esac
 

@@ -21,30 +21,32 @@ type Params struct {
 	Agent string
 	Name  string
 
-	Guest     string
-	RunDir    string
-	RunsDir   string
-	Home      string
-	Workspace string
-	AgentDir  string
-	SystemCA  string
-	TmuxShell string
+	Guest      string
+	RunDir     string
+	RunsDir    string
+	SecretsDir string
+	Home       string
+	Workspace  string
+	AgentDir   string
+	SystemCA   string
+	TmuxShell  string
 }
 
 // Environment returns the variables that carry p; empty fields are left out.
 func (p Params) Environment() map[string]string {
 	env := map[string]string{
-		spec.EnvMode:      string(p.Mode),
-		spec.EnvAgent:     p.Agent,
-		spec.EnvName:      p.Name,
-		spec.EnvGuest:     p.Guest,
-		spec.EnvRunDir:    p.RunDir,
-		spec.EnvRunsDir:   p.RunsDir,
-		spec.EnvHome:      p.Home,
-		spec.EnvWorkspace: p.Workspace,
-		spec.EnvAgentDir:  p.AgentDir,
-		spec.EnvSystemCA:  p.SystemCA,
-		spec.EnvTmuxShell: p.TmuxShell,
+		spec.EnvMode:       string(p.Mode),
+		spec.EnvAgent:      p.Agent,
+		spec.EnvName:       p.Name,
+		spec.EnvGuest:      p.Guest,
+		spec.EnvRunDir:     p.RunDir,
+		spec.EnvRunsDir:    p.RunsDir,
+		spec.EnvSecretsDir: p.SecretsDir,
+		spec.EnvHome:       p.Home,
+		spec.EnvWorkspace:  p.Workspace,
+		spec.EnvAgentDir:   p.AgentDir,
+		spec.EnvSystemCA:   p.SystemCA,
+		spec.EnvTmuxShell:  p.TmuxShell,
 	}
 	for k, v := range env {
 		if v == "" {

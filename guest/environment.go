@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -36,15 +37,19 @@ func (g *guest) environment() ([]string, error) {
 
 // userEnvironment reads the filled entries; none when nothing was filled.
 func (g *guest) userEnvironment() ([]string, error) {
-	b, err := os.ReadFile(g.fill(spec.FillEnvironment))
+	b, err := os.ReadFile(filepath.Join(g.secretsDir, spec.FillEnvironment))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	content, whole := bytes.CutSuffix(b, []byte{0})
+	if !whole || len(content) > 0 && content[len(content)-1] != 0 {
+		return nil, errors.New("the filled environment is not whole; run: agent-container redeploy " + g.name)
+	}
 	var entries []string
-	for _, e := range bytes.Split(b, []byte{0}) {
+	for _, e := range bytes.Split(content, []byte{0}) {
 		if len(e) == 0 {
 			continue
 		}

@@ -35,7 +35,7 @@ func TestEnvironmentPrecedence(t *testing.T) {
 	if got := lookup(b.seen(), "CLAUDE_CONFIG_DIR"); got != b.home(".claude") {
 		t.Errorf("CLAUDE_CONFIG_DIR is %q", got)
 	}
-	b.fill(spec.FillEnvironment, "CLAUDE_CONFIG_DIR=/mine\x00OUTER=two\nlines\x00EMPTY=\x00NODE_EXTRA_CA_CERTS=/own.pem\x00")
+	b.environment("CLAUDE_CONFIG_DIR=/mine\x00OUTER=two\nlines\x00EMPTY=\x00NODE_EXTRA_CA_CERTS=/own.pem\x00")
 	b.fill(spec.FileCABundle, "bundle")
 	env := b.seen()
 	bundle := filepath.Join(b.p.RunDir, spec.FileCABundle)
@@ -63,7 +63,7 @@ func TestEnvironmentPrecedence(t *testing.T) {
 func TestJobAndExecHaveOneEnvironment(t *testing.T) {
 	// The agent of a job must have the environment that exec has.
 	b := newBox(t, "codex", spec.Headless)
-	b.fill(spec.FillEnvironment, "OPENAI_API_KEY=k\x00A=b\x00")
+	b.environment("OPENAI_API_KEY=k\x00A=b\x00")
 	b.stub("codex", "exec /usr/bin/env -0")
 	r := b.enter()
 	if code := r.wait(); code != 0 {
@@ -87,7 +87,7 @@ func TestEnvVerb(t *testing.T) {
 	b.write(file, "echo no", 0o644)
 	b.write(b.home("broken"), "\x7fELF is not this", 0o755)
 	b.write(b.home("bin/mine"), "#!/bin/bash\necho \"$1\"; exit 9\n", 0o755)
-	b.fill(spec.FillEnvironment, "PATH="+b.home("bin")+":/usr/bin:/bin\x00")
+	b.environment("PATH=" + b.home("bin") + ":/usr/bin:/bin\x00")
 	for _, c := range []struct {
 		args []string
 		code int
@@ -116,8 +116,8 @@ func TestEnvironmentIsNeverEchoed(t *testing.T) {
 	// A filled entry that cannot be used must be refused without showing any part of it.
 	for _, entry := range []string{"canary", "=canary", "AGENT_CONTAINER_MODE=canary", "AGENT_CONTAINER_CANARY=1", "A=1\x00canary"} {
 		b := newBox(t, "claude", spec.Idle)
-		b.fill(spec.FillEnvironment, entry+"\x00")
-		for _, args := range [][]string{{"env", "true"}, {"setup", "environment"}} {
+		b.environment(entry + "\x00")
+		for _, args := range [][]string{{"env", "true"}, {"phase", "environment"}} {
 			code, out, said := b.guest(args...)
 			if code != 1 || strings.Contains(strings.ToLower(out+said), "canary_") || strings.Contains(out+said, "canary") {
 				t.Errorf("%q, %q: exit %d, said %q", entry, args, code, said)
@@ -141,7 +141,7 @@ func TestCABundle(t *testing.T) {
 		if c.host != "" {
 			b.fill(spec.FillCA, c.host)
 		}
-		if code, _, said := b.guest("setup", "environment"); code != 0 {
+		if code, _, said := b.guest("phase", "environment"); code != 0 {
 			t.Fatal(said)
 		}
 		got, _ := os.ReadFile(filepath.Join(b.p.RunDir, spec.FileCABundle))
@@ -160,7 +160,7 @@ func TestGitSetup(t *testing.T) {
 	b.fill(spec.FillJob, `{"git_name":"Ada \"L\" é","git_email":"ada@example.org"}`)
 	b.write(b.home(".gitconfig"), "[alias]\n\tst = status\n", 0o600)
 	for range 2 {
-		if code, _, said := b.guest("setup", "git"); code != 0 {
+		if code, _, said := b.guest("phase", "git"); code != 0 {
 			t.Fatal(said)
 		}
 	}
@@ -172,7 +172,7 @@ func TestGitSetup(t *testing.T) {
 		}
 	}
 	none := newBox(t, "claude", spec.Idle)
-	if code, _, said := none.guest("setup", "git"); code != 0 || strings.Contains(none.read(none.home(".gitconfig")), "[user]") {
+	if code, _, said := none.guest("phase", "git"); code != 0 || strings.Contains(none.read(none.home(".gitconfig")), "[user]") {
 		t.Errorf("without an identity: exit %d, %s, %s", code, said, none.read(none.home(".gitconfig")))
 	}
 }
@@ -189,7 +189,7 @@ func TestConfigOverlay(t *testing.T) {
 		b.fill(spec.FillConfig+"/deep/new", "new")
 		b.write(filepath.Join(b.p.RunDir, spec.FillConfig, "deep/run"), "#!/bin/sh", 0o700)
 		for range 2 {
-			if code, _, said := b.guest("setup", "config"); code != 0 {
+			if code, _, said := b.guest("phase", "config"); code != 0 {
 				t.Fatal(said)
 			}
 		}
@@ -204,7 +204,7 @@ func TestConfigOverlay(t *testing.T) {
 			}
 		}
 	}
-	if code, _, said := newBox(t, "pi", spec.Idle).guest("setup", "config"); code != 0 {
+	if code, _, said := newBox(t, "pi", spec.Idle).guest("phase", "config"); code != 0 {
 		t.Errorf("without configuration: exit %d, %s", code, said)
 	}
 }

@@ -60,7 +60,7 @@ func newBox(t *testing.T, agent string, mode spec.Mode) *box {
 	b := &box{t: t, bin: make("bin"), call: filepath.Join(dir, "calls")}
 	b.p = entrypoint.Params{
 		Mode: mode, Agent: agent, Name: "demo",
-		RunDir: make("run"), RunsDir: make("runs"), Home: make("home"), Workspace: make("workspace"),
+		RunDir: make("run"), RunsDir: make("runs"), SecretsDir: make("secrets"), Home: make("home"), Workspace: make("workspace"),
 		AgentDir: make("agent"), SystemCA: filepath.Join(dir, "system.pem"), TmuxShell: "/bin/true",
 	}
 	row, err := spec.LookupAgent(agent)
@@ -83,6 +83,11 @@ func (b *box) stub(name, script string) {
 }
 
 func (b *box) fill(name, content string) { b.write(filepath.Join(b.p.RunDir, name), content, 0o600) }
+
+// environment fills the user's environment: entries that each end with NUL.
+func (b *box) environment(entries string) {
+	b.write(filepath.Join(b.p.SecretsDir, spec.FillEnvironment), entries+"\x00", 0o600)
+}
 
 func (b *box) write(path, content string, mode os.FileMode) {
 	b.t.Helper()

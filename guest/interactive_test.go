@@ -160,7 +160,7 @@ func TestTmuxSession(t *testing.T) {
 	b := newBox(t, "claude", spec.Interactive)
 	b.p.TmuxShell = "/bin/bash"
 	b.fill(spec.FillTask, "the task")
-	b.fill(spec.FillEnvironment, "MINE=yes\x00")
+	b.environment("MINE=yes\x00")
 	b.stub("claude", `printf '%s\n' "$@" "$MINE" "$PWD" >>"$HOME/got"; trap 'exit 0' HUP TERM; : >"$HOME/up"; tail -f /dev/null`)
 	tmux := func(args ...string) (string, error) {
 		cmd := exec.Command("tmux", args...)

@@ -15,15 +15,16 @@ import (
 
 // guest is what every verb needs: who it is for and where things are.
 type guest struct {
-	mode      spec.Mode
-	agent     spec.Agent
-	name      string
-	runDir    string
-	runsDir   string
-	home      string
-	workspace string
-	agentDir  string
-	systemCA  string
+	mode       spec.Mode
+	agent      spec.Agent
+	name       string
+	runDir     string
+	runsDir    string
+	secretsDir string
+	home       string
+	workspace  string
+	agentDir   string
+	systemCA   string
 }
 
 // verbs are the guest's commands; each gets the words after its name.
@@ -32,10 +33,9 @@ var verbs = map[string]func(g *guest, args []string) error{
 	"headless":    (*guest).headless,
 	"hold":        (*guest).hold,
 	"interactive": (*guest).interactive,
-	"record":      (*guest).record,
-	"seed":        (*guest).seed,
-	"setup":       (*guest).setup,
+	"phase":       (*guest).phase,
 	"status":      (*guest).status,
+	"stopped":     (*guest).stopped,
 }
 
 // exitStatus is an error that ends the guest with a status and says nothing.
@@ -78,15 +78,16 @@ func fromEnvironment() (*guest, error) {
 		return nil, fmt.Errorf("%s: %w", spec.EnvAgent, err)
 	}
 	return &guest{
-		mode:      spec.Mode(os.Getenv(spec.EnvMode)),
-		agent:     agent,
-		name:      os.Getenv(spec.EnvName),
-		runDir:    override(spec.EnvRunDir, spec.ContainerRunDir),
-		runsDir:   override(spec.EnvRunsDir, spec.ContainerRunsDir),
-		home:      override(spec.EnvHome, spec.ContainerHome),
-		workspace: override(spec.EnvWorkspace, spec.ContainerWorkspace),
-		agentDir:  override(spec.EnvAgentDir, spec.ContainerAgentDir),
-		systemCA:  override(spec.EnvSystemCA, "/etc/ssl/certs/ca-certificates.crt"),
+		mode:       spec.Mode(os.Getenv(spec.EnvMode)),
+		agent:      agent,
+		name:       os.Getenv(spec.EnvName),
+		runDir:     override(spec.EnvRunDir, spec.ContainerRunDir),
+		runsDir:    override(spec.EnvRunsDir, spec.ContainerRunsDir),
+		secretsDir: override(spec.EnvSecretsDir, spec.ContainerSecretsDir),
+		home:       override(spec.EnvHome, spec.ContainerHome),
+		workspace:  override(spec.EnvWorkspace, spec.ContainerWorkspace),
+		agentDir:   override(spec.EnvAgentDir, spec.ContainerAgentDir),
+		systemCA:   override(spec.EnvSystemCA, "/etc/ssl/certs/ca-certificates.crt"),
 	}, nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,32 +17,17 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// record keeps the run record from the shell:
-//
-//	record open
-//	record close OUTCOME CAUSE CODE [NOTE]
-func (g *guest) record(args []string) error {
-	switch {
-	case len(args) == 1 && args[0] == "open":
-		return g.openRecord()
-	case (len(args) == 4 || len(args) == 5) && args[0] == "close":
-		code, err := strconv.Atoi(args[3])
-		if err != nil {
-			return fmt.Errorf("record close: %q is not an exit code", args[3])
-		}
-		return g.closeRecord(spec.Outcome(args[1]), spec.Cause(args[2]), &code, args[4:]...)
-	}
-	return errors.New("usage: record open | close OUTCOME CAUSE CODE [NOTE]")
-}
-
-// openRecord writes a new record, first thing, so that a run that dies early
-// has one. Idle containers have no run to record.
-func (g *guest) openRecord() error {
+// openRecord writes the record of an attempt, first thing, so that a run that
+// dies early has one. Idle containers have no run to record.
+func (g *guest) openRecord(attempt int) error {
 	if g.mode == spec.Idle {
 		return nil
 	}
 	if err := g.closeStale(); err != nil {
 		say("warning: %v", err) // an agent can spoil its record; it must not spoil the next start
+	}
+	if err := g.pruneRuns(); err != nil {
+		say("warning: %v", err)
 	}
 	random := make([]byte, 4)
 	if _, err := rand.Read(random); err != nil {
@@ -52,6 +37,9 @@ func (g *guest) openRecord() error {
 	r := &spec.Record{
 		Schema: spec.RecordSchema, ID: spec.NewRecordID(now, random), Deployment: g.name, Kind: g.mode,
 		Agent: g.agent.Name, AgentVersion: g.agentVersion(), StartedAt: now,
+	}
+	if g.mode == spec.Headless {
+		r.Attempt = attempt
 	}
 	j, jobErr := g.job()
 	if task, err := os.ReadFile(g.fill(spec.FillTask)); err == nil {
@@ -64,6 +52,40 @@ func (g *guest) openRecord() error {
 		return err
 	}
 	return jobErr
+}
+
+// What is kept on the runs volume: less than what the host reads of it, so that
+// it reads all. The host keeps its own copies for longer.
+const (
+	volumeRecords  = 500
+	volumeAttached = 20 // runs with their output and changes
+	volumeBytes    = 96 << 20
+)
+
+// pruneRuns removes the oldest records from the volume.
+func (g *guest) pruneRuns() error {
+	entries, err := os.ReadDir(g.runsDir)
+	if err != nil {
+		return err
+	}
+	var errs error
+	runs, bytes, id := 0, int64(0), ""
+	for _, e := range slices.Backward(entries) { // ids sort by time
+		info, err := e.Info()
+		if err != nil || info.IsDir() {
+			continue
+		}
+		suffix := filepath.Ext(e.Name())
+		if name := strings.TrimSuffix(e.Name(), suffix); name != id {
+			id = name
+			runs++
+		}
+		bytes += info.Size()
+		if runs > volumeRecords || bytes > volumeBytes || runs > volumeAttached && suffix != ".json" {
+			errs = errors.Join(errs, os.Remove(filepath.Join(g.runsDir, e.Name())))
+		}
+	}
+	return errs
 }
 
 // closeStale ends a record that a killed container left open.
@@ -101,7 +123,10 @@ func (g *guest) currentRecord() (*spec.Record, error) {
 	return &r, wrap("record "+string(id), json.Unmarshal(b, &r))
 }
 
-func (g *guest) recordPath(id string) string { return filepath.Join(g.runsDir, id+".json") }
+func (g *guest) recordPath(id string) string { return g.runFile(id, ".json") }
+
+// runFile is the path of a file that belongs to a run.
+func (g *guest) runFile(id, suffix string) string { return filepath.Join(g.runsDir, id+suffix) }
 
 func (g *guest) writeRecord(r *spec.Record) error {
 	b, err := json.MarshalIndent(r, "", "  ")
@@ -133,5 +158,5 @@ func (g *guest) closeRecord(outcome spec.Outcome, cause spec.Cause, code *int, n
 	if err != nil {
 		return err
 	}
-	return g.updateRecord(func(r *spec.Record) { g.completeRepository(r) })
+	return g.updateRecord(g.completeRepository)
 }

@@ -133,7 +133,7 @@ func TestRecordOfTheVersion(t *testing.T) {
 func TestStaleRecord(t *testing.T) {
 	// A record that a killed container left open must be closed as lost when the next opens, and only that one.
 	b := newBox(t, "claude", spec.Headless)
-	if code, _, out := b.guest("record", "open"); code != 0 {
+	if code, _, out := b.guest("phase", "record"); code != 0 {
 		t.Fatal(out)
 	}
 	b.stub("claude", "exit 3")
@@ -144,8 +144,23 @@ func TestStaleRecord(t *testing.T) {
 	if len(list) != 2 || exitOf(list[0]) != "lost lost none" || exitOf(list[1]) != "failed exit 3" || len(list[0].Notes) != 1 {
 		t.Fatalf("records are %+v", list)
 	}
-	if code := b.enter().wait(); code != 3 || exitOf(b.records()[1]) != "failed exit 3" {
-		t.Errorf("a closed record was changed: %+v", b.records()[1])
+}
+
+func TestTaskIsRunOnce(t *testing.T) {
+	// A job's container that is started once more, by whatever, must not run its task again nor open a record.
+	b := newBox(t, "claude", spec.Headless)
+	b.stub("claude", `echo run >>"$HOME/runs"; exit 3`)
+	if code := b.enter().wait(); code != 3 {
+		t.Fatalf("exit %d", code)
+	}
+	if code := b.enter().wait(); code != 1 || !strings.HasPrefix(b.status(), "failed record: this job has run already") {
+		t.Errorf("started again: exit %d, status %q", code, b.status())
+	}
+	if got := b.read(b.home("runs")); got != "run\n" {
+		t.Errorf("the agent ran %q", got)
+	}
+	if list := b.records(); len(list) != 1 || exitOf(list[0]) != "failed exit 3" {
+		t.Errorf("records are %+v", list)
 	}
 }
 
@@ -157,7 +172,7 @@ func TestSpoiledRecord(t *testing.T) {
 		"gone":   func(b *box) { _ = os.Remove(filepath.Join(b.p.RunsDir, b.record().ID+".json")) },
 	} {
 		b := newBox(t, "claude", spec.Headless)
-		if code, _, out := b.guest("record", "open"); code != 0 {
+		if code, _, out := b.guest("phase", "record"); code != 0 {
 			t.Fatal(out)
 		}
 		spoil(b)
@@ -167,24 +182,27 @@ func TestSpoiledRecord(t *testing.T) {
 	}
 }
 
-func TestRecordVerb(t *testing.T) {
+func TestVerbs(t *testing.T) {
 	// The first word about an end must stay; idle containers have no run; bad words are refused.
 	b := newBox(t, "claude", spec.Headless)
-	for _, args := range [][]string{{"record", "open"}, {"record", "close", "stopped", "engine-stop", "143"}, {"record", "close", "failed", "exit", "1", "a\x1bnote"}} {
-		if code, _, out := b.guest(args...); code != 0 {
-			t.Fatal(out)
+	if code, _, out := b.guest("phase", "record"); code != 0 {
+		t.Fatal(out)
+	}
+	for range 2 {
+		if code, _, out := b.guest("stopped"); code != 143 {
+			t.Errorf("exit %d, %s", code, out)
 		}
 	}
-	if r := b.record(); exitOf(r) != "stopped engine-stop 143" || !slices.Equal(r.Notes, []string{"a note"}) {
-		t.Errorf("record is %q, notes %q", exitOf(r), r.Notes)
+	if r := b.record(); exitOf(r) != "stopped engine-stop 143" {
+		t.Errorf("record is %q", exitOf(r))
 	}
-	for _, args := range [][]string{{"record"}, {"record", "close", "x"}, {"record", "close", "failed", "exit", "many"}, {"nothing"}, {}} {
+	for _, args := range [][]string{{"phase"}, {"phase", "x"}, {"phase", "git", "x"}, {"nothing"}, {}} {
 		if code, _, _ := b.guest(args...); code != 1 {
 			t.Errorf("guest %q: exit %d, want 1", args, code)
 		}
 	}
 	idle := newBox(t, "claude", spec.Idle)
-	if code, _, out := idle.guest("record", "open"); code != 0 || len(idle.records()) != 0 {
+	if code, _, out := idle.guest("phase", "record"); code != 0 || len(idle.records()) != 0 {
 		t.Errorf("idle: exit %d, %d records, %s", code, len(idle.records()), out)
 	}
 }

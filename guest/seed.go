@@ -26,7 +26,7 @@ var seeds = map[string]func(g *guest) error{
 	"opencode": nil,
 }
 
-func (g *guest) seed([]string) error {
+func (g *guest) seed() error {
 	if f := seeds[g.agent.Name]; f != nil {
 		return wrap("seed", f(g))
 	}

@@ -34,11 +34,11 @@ func (b *box) seeded(path, content string) string {
 	if content != "absent" {
 		b.write(path, content, 0o600)
 	}
-	if code, _, said := b.guest("seed"); code != 0 {
+	if code, _, said := b.guest("phase", "seed"); code != 0 {
 		b.t.Fatalf("exit %d: %s", code, said)
 	}
 	first := b.read(path)
-	if code, _, said := b.guest("seed"); code != 0 || b.read(path) != first {
+	if code, _, said := b.guest("phase", "seed"); code != 0 || b.read(path) != first {
 		b.t.Errorf("a second seed changed the file (exit %d, %s)", code, said)
 	}
 	return first
@@ -67,7 +67,7 @@ func TestSeedClaude(t *testing.T) {
 			t.Parallel()
 			b := newBox(t, "claude", spec.Interactive)
 			if c.key != "" {
-				b.fill(spec.FillEnvironment, "ANTHROPIC_API_KEY="+c.key+"\x00")
+				b.environment("ANTHROPIC_API_KEY=" + c.key + "\x00")
 			}
 			place := func(s string) string { return strings.ReplaceAll(s, workspaceMark, b.p.Workspace) }
 			got := b.seeded(b.home(".claude/.claude.json"), place(c.before))

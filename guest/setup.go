@@ -14,23 +14,6 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// setup runs one phase that puts what was filled in place.
-func (g *guest) setup(args []string) error {
-	if len(args) == 1 {
-		switch args[0] {
-		case "environment":
-			return g.setupEnvironment()
-		case "git":
-			return g.setupGit()
-		case "config":
-			return g.setupConfig()
-		case "agent":
-			return g.setupAgent()
-		}
-	}
-	return errors.New("usage: setup environment | git | config | agent")
-}
-
 // job reads what the fill says beside task and environment.
 func (g *guest) job() (spec.Job, error) {
 	var j spec.Job

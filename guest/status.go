@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -12,20 +11,18 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// startTimeout is how long a set-up may go without any progress.
-const startTimeout = 60 * time.Second
+// answerTime is how much longer than a phase may take its end is waited for: the
+// phase itself says that it took too long, unless the agent user keeps it from
+// doing so.
+const answerTime = 5 * time.Second
 
 // status keeps or tells how far the container has come:
 //
-//	status starting PHASE | failed PHASE REASON | ready
-//	status check           for the engine's health check: prints it, fails when it failed
-//	status wait            prints it once it is final, or after a minute without progress
+//	status ready
+//	status check   for the engine's health check: prints it, fails when it failed
+//	status wait    prints it once it is final, or has not changed for too long
 func (g *guest) status(args []string) error {
 	switch {
-	case len(args) == 2 && args[0] == "starting":
-		return g.setStatus(spec.Status{State: spec.Starting, Phase: args[1]})
-	case len(args) == 3 && args[0] == "failed":
-		return g.setStatus(spec.Status{State: spec.Failed, Phase: args[1], Reason: spec.Printable(strings.Join(strings.Fields(args[2]), " "), 1000)})
 	case len(args) == 1 && args[0] == "ready":
 		return g.setStatus(spec.Status{State: spec.Ready})
 	case len(args) == 1 && args[0] == "check":
@@ -33,7 +30,7 @@ func (g *guest) status(args []string) error {
 	case len(args) == 1 && args[0] == "wait":
 		return g.waitStatus()
 	}
-	return errors.New("usage: status starting PHASE | failed PHASE REASON | ready | check | wait")
+	return errors.New("usage: status ready | check | wait")
 }
 
 func (g *guest) setStatus(s spec.Status) error {
@@ -71,7 +68,7 @@ func (g *guest) checkStatus() error {
 // waitStatus polls: the file changes a few times in a second and then never.
 func (g *guest) waitStatus() error {
 	var last spec.Status
-	changed := time.Now()
+	changed, limit := time.Now(), g.startLimit()
 	for {
 		s, err := g.readStatus()
 		if err == nil && s.State != spec.Starting {
@@ -81,8 +78,8 @@ func (g *guest) waitStatus() error {
 		if err == nil && s != last {
 			last, changed = s, time.Now()
 		}
-		if time.Since(changed) > startTimeout {
-			fmt.Println(spec.Status{State: spec.Failed, Phase: phaseOr(last.Phase), Reason: fmt.Sprintf("no progress for %s", startTimeout)})
+		if time.Since(changed) > limit+answerTime {
+			fmt.Println(spec.Status{State: spec.Failed, Phase: phaseOr(last.Phase), Reason: fmt.Sprintf("no progress for %s", limit)})
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)

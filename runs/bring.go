@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -14,9 +15,10 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// MaxBytes bounds what is read of one container's records. Kept records are
-// bounded by it too, and so is the memory that reading takes.
-const MaxBytes = 64 << 20
+// MaxBytes bounds what is read of one container's records and what is beside
+// them, and so the memory that reading takes. The guest keeps less than that in
+// its volume.
+const MaxBytes = 128 << 20
 
 // maxReasons bounds how many reasons are told for what was left out.
 const maxReasons = 10
@@ -49,73 +51,133 @@ func (b *Brought) leaveOut(format string, args ...any) {
 	}
 }
 
-// Bring reads the tar of a container's runs directory and stores its records.
-// The host's words (deployment, host, image, engine) replace the container's. A
-// record that is open although its container is not alive, or although a newer
-// one exists, is closed as lost. When the tar ends with an error, what was read
-// before is stored all the same and the error returned.
+// Bring reads the tar of a container's runs directory and stores its records
+// with their output and changes. The host's words (deployment, host, image,
+// engine) replace the container's. A record that is open although its container
+// is not alive, or although a newer one exists, is closed as lost. When the tar
+// ends with an error, what was read before is stored all the same and the error
+// returned. Afterwards the deployment's records are cut to what is kept.
 func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
 	var b Brought
-	records, readErr := readAll(t, &b)
+	records, attached, readErr := readAll(t, &b)
+	cut, err := s.readCut(c.Host, c.Deployment)
+	if err != nil {
+		return b, err
+	}
+	changed := false
 	for i, r := range records {
 		// The volume outlives containers: only the newest record can be of this
 		// one, and only if it is not older.
 		current := i == len(records)-1 && !r.StartedAt.Before(c.Created)
+		if cut[r.ID] && !current {
+			continue // it was kept, and then cut
+		}
 		if err := s.stamp(r, c, current); err != nil {
 			b.leaveOut("%v", err)
 			continue
 		}
-		if _, err := s.put(r); err != nil {
+		wrote, err := s.keep(r, attached[r.ID], current)
+		if err != nil {
 			return b, fmt.Errorf("keep run %s: %w", r.ID, err)
 		}
+		changed = changed || wrote
 		b.Records = append(b.Records, r)
 		if current {
 			b.Current = r
 		}
 	}
-	return b, readErr
+	if changed {
+		err = s.prune(c.Host, c.Deployment, records, cut, time.Now())
+	}
+	return b, errors.Join(readErr, err)
+}
+
+// keep writes a record and what came with it, and reports whether the record is
+// new or another one now. Output and changes of a former run are kept from when
+// it was the last one.
+func (s Store) keep(r *spec.Record, attached map[string][]byte, current bool) (bool, error) {
+	wrote, err := s.put(r)
+	if err != nil {
+		return false, err
+	}
+	for suffix, content := range attached {
+		path := s.file(r.Host, r.Deployment, r.ID, suffix)
+		if _, err := os.Lstat(path); err == nil && !current {
+			continue
+		}
+		if _, err := writeChanged(path, content); err != nil {
+			return false, err
+		}
+	}
+	return wrote, nil
 }
 
 // readAll reads and checks every record of the tar and returns them, oldest
-// first, also those before an error.
-func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, error) {
+// first, and what is beside them by id and suffix; also what came before an error.
+func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, map[string]map[string][]byte, error) {
 	var records []*spec.Record
+	attached := map[string]map[string][]byte{}
 	var err error
 	for {
 		var h *tar.Header
 		if h, err = t.Next(); err != nil {
 			break
 		}
-		id, isRecord := strings.CutSuffix(path.Base(h.Name), ".json")
-		if h.Typeflag == tar.TypeDir || !isRecord {
-			continue // the directory itself, or a file that is being written
-		}
-		r, err := readOne(t, h, id)
-		if err != nil {
-			b.leaveOut("%s: %v", spec.Printable(path.Base(h.Name), 100), err)
+		base := path.Base(h.Name)
+		id, suffix := strings.TrimSuffix(base, path.Ext(base)), path.Ext(base)
+		var failed error
+		switch {
+		case h.Typeflag == tar.TypeDir:
 			continue
+		case suffix == ".json":
+			var r *spec.Record
+			if r, failed = readOne(t, h, id); failed == nil {
+				records = append(records, r)
+			}
+		case suffix == spec.OutputSuffix || suffix == spec.DiffSuffix:
+			var content []byte
+			if content, failed = readEntry(t, h, maxAttachment); failed == nil && spec.ValidRecordID(id) {
+				if attached[id] == nil {
+					attached[id] = map[string][]byte{}
+				}
+				attached[id][suffix] = content
+			}
+		default:
+			continue // a file that is being written
 		}
-		records = append(records, r)
+		if failed != nil {
+			b.leaveOut("%s: %v", spec.Printable(base, 100), failed)
+		}
 	}
-	slices.SortFunc(records, func(a, b *spec.Record) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(records, func(a, b *spec.Record) int {
+		if c := a.StartedAt.Compare(b.StartedAt); c != 0 {
+			return c // ids know only seconds, and attempts follow each other faster
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
 	if errors.Is(err, io.EOF) {
-		return records, nil
+		return records, attached, nil
 	}
-	return records, fmt.Errorf("records of the container: %w", err)
+	return records, attached, fmt.Errorf("records of the container: %w", err)
 }
 
 func readOne(t *tar.Reader, h *tar.Header, id string) (*spec.Record, error) {
-	if h.Typeflag != tar.TypeReg {
-		return nil, errors.New("not a regular file")
-	}
-	if h.Size > spec.MaxRecordBytes {
-		return nil, fmt.Errorf("larger than %d bytes", spec.MaxRecordBytes)
-	}
-	content, err := io.ReadAll(io.LimitReader(t, spec.MaxRecordBytes))
+	content, err := readEntry(t, h, spec.MaxRecordBytes)
 	if err != nil {
 		return nil, err
 	}
 	return decode(content, id)
+}
+
+// readEntry reads a regular file of at most limit bytes.
+func readEntry(t *tar.Reader, h *tar.Header, limit int64) ([]byte, error) {
+	if h.Typeflag != tar.TypeReg {
+		return nil, errors.New("not a regular file")
+	}
+	if h.Size > limit {
+		return nil, fmt.Errorf("larger than %d bytes", limit)
+	}
+	return io.ReadAll(io.LimitReader(t, limit))
 }
 
 // decode reads a record and holds it against its file's name.
@@ -142,40 +204,58 @@ func decode(content []byte, id string) (*spec.Record, error) {
 // stamp puts the host's word on a record: what a former container of the
 // deployment was is kept from when it was brought in.
 func (s Store) stamp(r *spec.Record, c Container, current bool) error {
-	r.Host, r.Deployment, r.Image, r.Engine = c.Host, c.Deployment, c.Image, nil
+	now := time.Now().UTC()
+	r.Host, r.Deployment, r.Image, r.Engine, r.KeptAt, r.Disagreement = c.Host, c.Deployment, c.Image, nil, &now, ""
 	known, err := s.get(c.Host, c.Deployment, r.ID)
 	if err != nil {
 		return err
 	}
-	if known != nil && known.EndedAt != nil && !current {
-		*r = *known // what a former run was cannot be changed by a later one
+	if known != nil && known.EndedAt != nil && (!current || r.EndedAt == nil) {
+		// What a former run was cannot be changed by a later one; and what was
+		// closed as lost stays so, also when the container runs again.
+		*r = *known
 		return nil
 	}
 	if known != nil {
-		r.Image = known.Image
+		r.Image, r.Engine = known.Image, known.Engine
+		if known.KeptAt != nil {
+			r.KeptAt = known.KeptAt
+		}
 	}
 	if current && c.Engine != nil {
 		r.Engine = c.Engine
-	} else if known != nil {
-		r.Engine = known.Engine
 	}
-	if r.EndedAt != nil {
-		return nil
+	if r.EndedAt == nil && !(current && c.Alive) {
+		closeLost(r, c, current)
 	}
-	if known != nil && known.EndedAt != nil {
-		*r = *known // closed as lost before; its time stays, also when the container runs again
-		return nil
-	}
-	if current && c.Alive {
-		return nil
-	}
-	at := time.Now()
+	r.Disagreement = disagreement(r, current && !c.Alive)
+	return nil
+}
+
+// closeLost closes a record that its container left open.
+func closeLost(r *spec.Record, c Container, current bool) {
+	at, note := time.Now(), "the container ended without closing this record"
 	if current && c.Engine != nil {
 		if finished, err := time.Parse(time.RFC3339Nano, c.Engine.FinishedAt); err == nil {
 			at = finished
 		}
+		note += fmt.Sprintf("; the engine says: %s, exit code %d", c.Engine.Status, c.Engine.ExitCode)
+		if c.Engine.OOMKilled {
+			note += ", a process was killed for memory"
+		}
 	}
 	r.Finish(spec.OutcomeLost, spec.CauseLost, nil, at)
-	r.Notes = append(r.Notes, "the container ended without closing this record")
-	return nil
+	r.Notes = append(r.Notes, note)
+}
+
+// disagreement says where the record and the engine differ, or where the record
+// contradicts itself. It is written in an untrusted container.
+func disagreement(r *spec.Record, over bool) string {
+	switch {
+	case over && r.Kind == spec.Headless && r.ExitCode != nil && r.Engine != nil && r.Engine.ExitCode != *r.ExitCode:
+		return fmt.Sprintf("the record says exit code %d, the engine %d", *r.ExitCode, r.Engine.ExitCode)
+	case r.EndedAt != nil && r.EndedAt.Before(r.StartedAt):
+		return "it ends before it begins: a clock was set, or the record is not true"
+	}
+	return ""
 }

@@ -24,6 +24,9 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // idAt is the id of a run that began n minutes after noon.
 func idAt(n int) string { return spec.NewRecordID(at(n), []byte{0, 0, 0, byte(n)}) }
 
+// lied is when a container says that the host kept its record.
+var lied = noon.AddDate(-1, 0, 0)
+
 func at(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 
 // open is the record of a run that began n minutes after noon, as a container
@@ -31,7 +34,7 @@ func at(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 func open(n int) spec.Record {
 	return spec.Record{
 		Schema: spec.RecordSchema, ID: idAt(n), Deployment: "lie", Host: "lie", Image: "lie", Engine: &spec.EngineReport{Status: "lie"},
-		Agent: "pi", Kind: spec.Headless, StartedAt: at(n), Outcome: "",
+		Agent: "pi", Kind: spec.Headless, StartedAt: at(n), Outcome: "", Disagreement: "lie", KeptAt: &lied,
 	}
 }
 
@@ -127,6 +130,11 @@ func TestBringStampsTheHostsWord(t *testing.T) {
 	b := bring(t, s, dead, file(t, r))
 	want := r
 	want.Deployment, want.Host, want.Image, want.Engine = "web", "local", "sha256:1", dead.Engine
+	want.Disagreement = "the record says exit code 7, the engine 137"
+	want.KeptAt = stored(t, s, 0).KeptAt
+	if want.KeptAt == nil || time.Since(*want.KeptAt) > time.Minute {
+		t.Errorf("kept at %v", want.KeptAt)
+	}
 	if d := cmp.Diff(want, stored(t, s, 0)); d != "" {
 		t.Error(d)
 	}
@@ -300,5 +308,19 @@ func TestFormerRunsCannotBeChanged(t *testing.T) {
 	b := bring(t, s, next, file(t, closed(0, 0)))
 	if d := cmp.Diff(want, stored(t, s, 0)); d != "" || b.Current != nil {
 		t.Errorf("current %v; %s", b.Current, d)
+	}
+}
+
+func TestCurrentAmongAttemptsOfOneSecond(t *testing.T) {
+	// Of attempts within one second the one that began last must be the current run, whatever its id.
+	var entries []entry
+	for i := range 4 {
+		r := closed(0, i)
+		r.StartedAt = at(0).Add(time.Duration(i) * time.Millisecond)
+		r.ID = spec.NewRecordID(r.StartedAt, []byte{byte(3 - i), 0, 0, 0})
+		entries = append(entries, file(t, r))
+	}
+	if b := bring(t, Store{t.TempDir()}, dead, entries...); b.Current == nil || *b.Current.ExitCode != 3 {
+		t.Errorf("current is %+v", b.Current)
 	}
 }

@@ -1,5 +1,5 @@
 // Package runs keeps run records on the host: it brings them in from
-// containers, and reads them back.
+// containers, cuts them to a bound, and reads them back.
 package runs
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 // Store is the directory runs/ below the data directory:
-// runs/HOST/DEPLOYMENT/ID.json.
+// runs/HOST/DEPLOYMENT/ID.json, beside it ID.out and ID.diff.
 type Store struct{ Dir string }
 
 // NotFoundError says that no record, or more than one, matches an id.
@@ -36,7 +36,38 @@ func (e *NotFoundError) Error() string {
 }
 
 func (s Store) path(host, deployment, id string) string {
-	return filepath.Join(s.Dir, host, deployment, id+".json")
+	return s.file(host, deployment, id, ".json")
+}
+
+func (s Store) file(host, deployment, id, suffix string) string {
+	return filepath.Join(s.Dir, host, deployment, id+suffix)
+}
+
+// Attachment reads what is kept beside a record, spec.OutputSuffix or
+// spec.DiffSuffix; empty when there is nothing. It comes from a container and may
+// hold any bytes.
+func (s Store) Attachment(r *spec.Record, suffix string) ([]byte, error) {
+	b, err := readRegular(s.file(r.Host, r.Deployment, r.ID, suffix), maxAttachment)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// readRegular reads a file of at most limit bytes. Opening a FIFO would hang, and
+// what is larger was not written by us.
+func readRegular(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, limit)
+	}
+	return os.ReadFile(path)
 }
 
 // put writes a record unless the same one is there. It reports whether it wrote.
@@ -47,18 +78,24 @@ func (s Store) put(r *spec.Record) (bool, error) {
 	}
 	b = append(spec.EscapeJSON(b), '\n')
 	path := s.path(r.Host, r.Deployment, r.ID)
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
+	return writeChanged(path, b)
+}
+
+// writeChanged writes a file unless it holds the same already, and reports
+// whether it wrote.
+func writeChanged(path string, content []byte) (bool, error) {
+	if old, err := readRegular(path, int64(len(content))); err == nil && bytes.Equal(old, content) {
 		return false, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
 	}
-	return true, renameio.WriteFile(path, b, 0o600)
+	return true, renameio.WriteFile(path, content, 0o600)
 }
 
 // get reads one record, or nil when there is none.
 func (s Store) get(host, deployment, id string) (*spec.Record, error) {
-	b, err := os.ReadFile(s.path(host, deployment, id))
+	b, err := readRegular(s.path(host, deployment, id), maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -71,6 +108,13 @@ func (s Store) get(host, deployment, id string) (*spec.Record, error) {
 	}
 	return r, nil
 }
+
+// Bounds of the files of the store. A record grows when it is kept: control
+// characters are written as escapes.
+const (
+	maxKept       = 8 * spec.MaxRecordBytes
+	maxAttachment = spec.MaxOutputBytes + 4096 // and a word on what was left out
+)
 
 // Listing is what List found; Unreadable names the files that hold no record
 // of this version. They are kept as they are.

@@ -105,7 +105,7 @@ func TestListReportsUnreadable(t *testing.T) {
 		t.Error(d)
 	}
 	all := strings.Join(l.Unreadable, "\n")
-	for _, want := range []string{idAt(2) + ".json: not a record in JSON", idAt(3) + ".json: its id is not its name", idAt(4) + ".json: is a directory", "notes.json: its name is not a record id"} {
+	for _, want := range []string{idAt(2) + ".json: not a record in JSON", idAt(3) + ".json: its id is not its name", idAt(4) + ".json: not a regular file", "notes.json: its name is not a record id"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in:\n%s", want, all)
 		}

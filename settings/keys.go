@@ -65,6 +65,12 @@ var Keys = []Key{
 		check: func(v string) error { _, err := ParseCPUs(v); return err }, project: narrows, narrower: lessNumber},
 	{Name: "limits.pids", Values: "number", Default: "2048", Doc: "processes of each container",
 		check: func(v string) error { _, err := ParsePids(v); return err }, project: narrows, narrower: lessNumber},
+	{Name: "limits.timeout", Values: "time, such as 30m", Default: "", Doc: "how long a job may take, all attempts together; it ends with 124",
+		check: duration, project: narrows, narrower: lessTime},
+	{Name: "limits.idle_timeout", Values: "time, such as 10m", Default: "", Doc: "how long a job may write nothing; it ends with 124",
+		check: duration, project: narrows, narrower: lessTime},
+	{Name: "limits.start_timeout", Values: "time, such as 60s", Default: "60s", Doc: "how long one phase of the set-up may take without progress",
+		check: duration, project: narrows, narrower: lessTime},
 }
 
 // Env returns the environment variable that sets k.
@@ -89,10 +95,14 @@ func lookup(name string) (Key, bool) {
 	return Keys[i], true
 }
 
+// maxBytes is more memory than any machine has. What is above may not even be a
+// number of the engine's.
+const maxBytes = 1 << 50
+
 // ParseBytes reads a memory limit such as "512m" or "4g".
 func ParseBytes(text string) (int64, error) {
 	n, err := units.RAMInBytes(text)
-	if err != nil || n <= 0 {
+	if err != nil || n <= 0 || n > maxBytes {
 		return 0, fmt.Errorf("%q is not an amount of memory such as 512m or 4g", text)
 	}
 	return n, nil
@@ -133,6 +143,17 @@ func lessNumber(project, user string) bool {
 	p, _ := strconv.ParseFloat(project, 64)
 	u, err := strconv.ParseFloat(user, 64)
 	return err != nil || p < u
+}
+
+func lessTime(project, user string) bool {
+	p, _ := spec.ParseDuration(project)
+	u, err := spec.ParseDuration(user)
+	return err != nil || p < u
+}
+
+func duration(v string) error {
+	_, err := spec.ParseDuration(v)
+	return err
 }
 
 func oneOf(allowed ...string) func(string) error {

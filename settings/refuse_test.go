@@ -1,11 +1,16 @@
 package settings
 
 import (
+	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/agent-container/agent-container/spec"
 )
 
 func TestLoadRefuses(t *testing.T) {
@@ -100,6 +105,11 @@ var unreadable = map[string]struct {
 	"device":    {func(p string) error { return os.Symlink("/dev/zero", p) }, "not a regular file"},
 	"too large": {func(p string) error { return os.WriteFile(p, make([]byte, maxFile+1), 0o600) }, "larger than 1048576 bytes"},
 	"loop":      {func(p string) error { return os.Symlink(p, p) }, "too many levels of symbolic links"},
+	"dangling":  {func(p string) error { return os.Symlink(p+".gone", p) }, "a link to nothing"},
+	"empty":     {func(p string) error { return os.WriteFile(p, nil, 0o600) }, "is empty"},
+	"sparse":    {func(p string) error { return errors.Join(os.WriteFile(p, nil, 0o600), os.Truncate(p, 100<<20)) }, "larger than 1048576 bytes"},
+	"zeros":     {func(p string) error { return os.WriteFile(p, make([]byte, 200), 0o600) }, "not YAML: control characters are not allowed"},
+	"binary":    {func(p string) error { return os.WriteFile(p, []byte("\x7fELF\x02\x01\x01\x00"), 0o600) }, "not YAML: "},
 }
 
 func TestLoadUnreadable(t *testing.T) {
@@ -114,10 +124,61 @@ func TestLoadUnreadable(t *testing.T) {
 				t.Errorf("%s: accepted", about)
 				continue
 			}
-			if e := refusal(t, err); e.Where != path || !strings.Contains(e.Problem, row.problem) {
+			if e := refusal(t, err); strings.TrimSuffix(e.Where, ":1") != path || !strings.Contains(e.Problem, row.problem) || strings.Contains(e.Problem, path) {
 				t.Errorf("%s: %v", about, e)
 			}
 		}
+	}
+}
+
+func TestLoadCut(t *testing.T) {
+	// A file that was cut at any byte must be refused with its line, or give only values that a whole one may have, each with its line.
+	whole := "agent: codex\nmode: headless\nheadless_restart: on-failure:12\nrecord_task: false\nca_bundle: /etc/ca.pem\nlimits:\n  memory: 512m\n  timeout: 90m\n  pids: 2048\n"
+	refused := 0
+	for n := range len(whole) {
+		w := write(t, whole[:n], "")
+		if n == 0 {
+			must(t, os.WriteFile(w.userFile(), nil, 0o600))
+		}
+		s, err := w.load(nil)
+		if err != nil {
+			refused++
+			if e := refusal(t, err); !strings.HasPrefix(e.Where, w.userFile()) || e.Problem == "" {
+				t.Errorf("%q: %v", whole[:n], e)
+			}
+		} else {
+			for _, k := range Keys {
+				v := s.Get(k.Name)
+				if v.Origin != "default" && (k.checkValue(v.Text) != nil || !strings.HasPrefix(v.Origin, "user "+w.userFile()+":")) {
+					t.Errorf("%q: %s is %q (%s)", whole[:n], k.Name, v.Text, v.Origin)
+				}
+			}
+		}
+		if now, err := os.ReadFile(w.userFile()); err != nil || string(now) != whole[:n] {
+			t.Errorf("cut at %d: the file is %q now, %v", n, now, err)
+		}
+	}
+	if refused < len(whole)/2 {
+		t.Errorf("only %d of %d cuts were refused", refused, len(whole))
+	}
+}
+
+func TestReadRegularLimit(t *testing.T) {
+	// A file of exactly the limit must be read whole, one byte more be refused, and a missing one be told from a link to nothing.
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, []byte("12345"), 0o600))
+	if b, err := ReadRegular(path, 5); err != nil || string(b) != "12345" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if b, err := ReadRegular(path, 4); err == nil || b != nil || !strings.Contains(err.Error(), path+": larger than 4 bytes") {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := ReadRegular(path+".gone", 5); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+	must(t, os.Symlink(path+".gone", path+".link"))
+	if _, err := ReadRegular(path+".link", 5); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("link to nothing: %v", err)
 	}
 }
 
@@ -166,18 +227,30 @@ func FuzzSettings(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		for _, project := range []bool{false, true} {
 			w := write(t, "", "")
-			must(t, os.WriteFile(map[bool]string{false: w.userFile(), true: w.projectFile()}[project], content, 0o600))
+			path := map[bool]string{false: w.userFile(), true: w.projectFile()}[project]
+			must(t, os.WriteFile(path, content, 0o600))
 			s, err := w.load(nil)
+			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, content) {
+				t.Fatalf("the file was changed: %v", err)
+			}
 			if err == nil {
 				for _, k := range Keys {
-					if v := s.Get(k.Name); v.Text != k.Default && k.checkValue(v.Text) != nil {
+					v := s.Get(k.Name)
+					if v.Text != k.Default && k.checkValue(v.Text) != nil {
 						t.Errorf("%s = %q was accepted", k.Name, v.Text)
+					}
+					if project && v.Origin != "default" && (k.project == never || k.project == narrows && !k.narrower(v.Text, k.Default)) {
+						t.Errorf("a project set %s to %q", k.Name, v.Text)
 					}
 				}
 				continue
 			}
-			if e := refusal(t, err); strings.ContainsFunc(e.Problem+e.Hint, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-				t.Errorf("control character in %q, hint %q", e.Problem, e.Hint)
+			e := refusal(t, err)
+			if !strings.HasPrefix(e.Where, path) || e.Problem == "" || len(e.Error()) > len(path)+len(content)*4+1000 {
+				t.Errorf("where %q, problem %q", e.Where, e.Problem)
+			}
+			if text := e.Error() + e.Hint; text != spec.Printable(text, len(text)) {
+				t.Errorf("not printable: %q, hint %q", e, e.Hint)
 			}
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"gopkg.in/yaml.v3"
 
@@ -88,17 +89,25 @@ func findProject(dir string) string {
 }
 
 func (s *Settings) loadFile(path string, project bool) error {
-	content, err := readRegular(path)
+	content, err := ReadRegular(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		err = failed.Err // Where has the path
 	}
 	if err != nil {
 		return &Error{Where: path, Problem: err.Error()}
 	}
+	if len(content) == 0 {
+		// What a crash or a full disk leaves of a file; nobody writes it.
+		return &Error{Where: path, Problem: "is empty", Hint: "write it again, or remove it"}
+	}
 	var doc, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(content))
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil // empty, or comments only
+		return nil // comments only
 	} else if err != nil {
 		return notYAML(path, err)
 	}
@@ -222,26 +231,38 @@ func isGroup(name string) bool {
 	return false
 }
 
-// readRegular reads a file of bounded size that is, behind links, a regular
-// file: opening a FIFO would hang.
-func readRegular(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+// ReadRegular reads a file of at most limit bytes that is, behind links, a
+// regular file: a FIFO would wait for a writer, and a device may never end. The
+// error is a *fs.PathError. fs.ErrNotExist means that nothing has that name; a
+// link to nothing is another error, for who made the link meant a file.
+func ReadRegular(path string, limit int64) ([]byte, error) {
+	// Opened first and looked at then, so that both are the same file.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, linkErr := os.Lstat(path); linkErr == nil {
+			return nil, notReadable(path, "a link to nothing")
+		}
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if len(content) > maxFile {
-		return nil, fmt.Errorf("larger than %d bytes", maxFile)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, notReadable(path, "not a regular file")
+	}
+	content, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if int64(len(content)) > limit {
+		return nil, notReadable(path, fmt.Sprintf("larger than %d bytes", limit))
 	}
 	return content, err
+}
+
+func notReadable(path, why string) error {
+	return &fs.PathError{Op: "read", Path: path, Err: errors.New(why)}
 }
 
 func at(path string, node *yaml.Node) string { return fmt.Sprintf("%s:%d", path, node.Line) }

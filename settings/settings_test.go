@@ -64,6 +64,7 @@ func TestDefaults(t *testing.T) {
 	want := map[string]string{
 		"runtime": "", "agent": "claude", "mode": "interactive", "workspace": "persistent", "headless_restart": "no", "record_task": "true",
 		"base_image": "debian:trixie-slim", "ca_bundle": "auto", "subnet_pool": "10.213.0.0/16", "limits.memory": "", "limits.cpus": "", "limits.pids": "2048",
+		"limits.timeout": "", "limits.idle_timeout": "", "limits.start_timeout": "60s",
 	}
 	got := map[string]string{}
 	for _, name := range Names() {

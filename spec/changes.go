@@ -16,16 +16,23 @@ type Change struct {
 // String renders c as one line for people.
 func (c Change) String() string { return fmt.Sprintf("%s: %s -> %s", c.Field, c.From, c.To) }
 
-// Changes lists the fields in which to differs from from, in field order.
-func Changes(from, to Spec) []Change {
+// Changes lists the fields in which to differs from from, in field order, those
+// of limits one by one.
+func Changes(from, to Spec) []Change { return changes("", reflect.ValueOf(from), reflect.ValueOf(to)) }
+
+func changes(prefix string, a, b reflect.Value) []Change {
 	var list []Change
-	a, b := reflect.ValueOf(from), reflect.ValueOf(to)
 	for i := range a.NumField() {
-		if reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+		name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+		from, to := a.Field(i).Interface(), b.Field(i).Interface()
+		if name == "typed" || reflect.DeepEqual(from, to) {
+			continue // where a value came from is no change of what it is
+		}
+		if _, nested := from.(Limits); nested {
+			list = append(list, changes(name+".", a.Field(i), b.Field(i))...)
 			continue
 		}
-		name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
-		list = append(list, Change{name, render(a.Field(i).Interface()), render(b.Field(i).Interface())})
+		list = append(list, Change{prefix + name, render(from), render(to)})
 	}
 	return list
 }
@@ -39,8 +46,10 @@ func render(v any) string {
 		if v == "" {
 			return "(none)"
 		}
-	case Limits:
-		return fmt.Sprintf("memory=%d cpus=%g pids=%d", v.MemoryBytes, v.CPUs, v.Pids)
+	case Duration:
+		if v == 0 {
+			return "(none)"
+		}
 	}
 	return fmt.Sprint(v)
 }

@@ -3,56 +3,65 @@ package spec
 // Fixed places inside the container. The image creates them owned by the agent
 // user, so that a new named volume inherits the owner.
 const (
-	ContainerUser      = "agent"
-	ContainerUID       = 1000
-	ContainerHome      = "/home/agent"
-	ContainerWorkspace = "/workspace"
-	ContainerRunDir    = "/run/agent-container"          // the fill and the status; gone on recreate
-	ContainerRunsDir   = "/var/lib/agent-container/runs" // run records, a volume
-	ContainerAgentDir  = "/opt/agent"                    // the agent's locked packages
-	ContainerGuest     = "/usr/local/bin/agent-container-guest"
+	ContainerUser       = "agent"
+	ContainerUID        = 1000
+	ContainerHome       = "/home/agent"
+	ContainerWorkspace  = "/workspace"
+	ContainerRunDir     = "/run/agent-container"          // the fill and the status; gone on recreate
+	ContainerRunsDir    = "/var/lib/agent-container/runs" // run records, a volume
+	ContainerSecretsDir = "/run/agent-container-secrets"  // the user's environment, a volume: it outlives a redeploy that is killed half way
+	ContainerAgentDir   = "/opt/agent"                    // the agent's locked packages
+	ContainerGuest      = "/usr/local/bin/agent-container-guest"
 )
 
 // Names of our environment variables in the container. A user's environment
 // may not set any AGENT_CONTAINER_* variable.
 const (
-	EnvPrefix    = "AGENT_CONTAINER_"
-	EnvMode      = EnvPrefix + "MODE"
-	EnvAgent     = EnvPrefix + "AGENT"
-	EnvName      = EnvPrefix + "NAME"
-	EnvGuest     = EnvPrefix + "GUEST"      // override of ContainerGuest, for tests
-	EnvRunDir    = EnvPrefix + "RUN_DIR"    // override of ContainerRunDir, for tests
-	EnvRunsDir   = EnvPrefix + "RUNS_DIR"   // override of ContainerRunsDir, for tests
-	EnvHome      = EnvPrefix + "HOME"       // override of ContainerHome, for tests
-	EnvWorkspace = EnvPrefix + "WORKSPACE"  // override of ContainerWorkspace, for tests
-	EnvAgentDir  = EnvPrefix + "AGENT_DIR"  // override of ContainerAgentDir, for tests
-	EnvSystemCA  = EnvPrefix + "SYSTEM_CA"  // override of the image's CA bundle, for tests
-	EnvTmuxShell = EnvPrefix + "TMUX_SHELL" // the shell of tmux windows, for tests
+	EnvPrefix     = "AGENT_CONTAINER_"
+	EnvMode       = EnvPrefix + "MODE"
+	EnvAgent      = EnvPrefix + "AGENT"
+	EnvName       = EnvPrefix + "NAME"
+	EnvGuest      = EnvPrefix + "GUEST"       // override of ContainerGuest, for tests
+	EnvRunDir     = EnvPrefix + "RUN_DIR"     // override of ContainerRunDir, for tests
+	EnvRunsDir    = EnvPrefix + "RUNS_DIR"    // override of ContainerRunsDir, for tests
+	EnvSecretsDir = EnvPrefix + "SECRETS_DIR" // override of ContainerSecretsDir, for tests
+	EnvHome       = EnvPrefix + "HOME"        // override of ContainerHome, for tests
+	EnvWorkspace  = EnvPrefix + "WORKSPACE"   // override of ContainerWorkspace, for tests
+	EnvAgentDir   = EnvPrefix + "AGENT_DIR"   // override of ContainerAgentDir, for tests
+	EnvSystemCA   = EnvPrefix + "SYSTEM_CA"   // override of the image's CA bundle, for tests
+	EnvTmuxShell  = EnvPrefix + "TMUX_SHELL"  // the shell of tmux windows, for tests
 )
 
 // Files of the fill, relative to ContainerRunDir. All are 0600 and owned by
 // the agent user.
 const (
-	FillTask        = "task"        // the task's bytes, absent when none was given
-	FillEnvironment = "environment" // the user's NAME=VALUE entries, each ended by NUL
-	FillJob         = "job.json"    // a Job
-	FillCA          = "ca.pem"      // the host's CA bundle, absent when none is used
-	FillConfig      = "config"      // a directory laid over the agent's ConfigDir
+	FillTask   = "task"     // the task's bytes, absent when none was given
+	FillJob    = "job.json" // a Job
+	FillCA     = "ca.pem"   // the host's CA bundle, absent when none is used
+	FillConfig = "config"   // a directory laid over the agent's ConfigDir
 )
+
+// FillEnvironment is the user's environment, relative to ContainerSecretsDir:
+// NAME=VALUE entries, each ended by NUL, and one more NUL at the end, so that
+// half a file is not taken for a whole one.
+const FillEnvironment = "environment"
 
 // Files the guest keeps in ContainerRunDir.
 const (
 	FileStatus   = "status"        // one Status line
 	FileRunID    = "run-id"        // the id of the record that is open
-	FileConsumed = "task-consumed" // exists once an interactive task was handed to an agent
+	FileConsumed = "task-consumed" // exists once the task was handed to an agent; never again after that
+	FileDeadline = "deadline"      // when the job's time is over, RFC 3339
 	FileCABundle = "ca-bundle.pem" // system bundle and FillCA together
 )
 
 // Job is what the fill tells the guest beside the task and the environment.
 type Job struct {
-	RecordTask bool   `json:"record_task"`
-	GitName    string `json:"git_name,omitempty"`
-	GitEmail   string `json:"git_email,omitempty"`
+	RecordTask bool    `json:"record_task"`
+	GitName    string  `json:"git_name,omitempty"`
+	GitEmail   string  `json:"git_email,omitempty"`
+	Restart    Restart `json:"restart"`
+	Limits     Limits  `json:"limits"`
 }
 
 // Volume is a named volume of a deployment: agent-container-<name>-<Suffix>
@@ -81,6 +90,6 @@ func Volumes(w Workspace) []Volume {
 		Volume{"tmux", ContainerHome + "/.config/tmux"},
 		Volume{"ssh", ContainerHome + "/.ssh"},
 		Volume{"runs", ContainerRunsDir},
-		Volume{"secrets", "/run/agent-container-secrets"},
+		Volume{"secrets", ContainerSecretsDir},
 	)
 }

@@ -28,12 +28,24 @@ type Cause string
 
 // The causes of an outcome.
 const (
-	CauseExit   Cause = "exit"   // the agent's own exit status
-	CauseSignal Cause = "signal" // the agent was killed by a signal
-	CauseSetup  Cause = "set-up" // a phase before the agent failed
-	CauseStop   Cause = "engine-stop"
-	CauseLost   Cause = "lost"
+	CauseExit    Cause = "exit"        // the agent's own exit status
+	CauseSignal  Cause = "signal"      // the agent was killed by a signal
+	CauseOOM     Cause = "oom"         // the agent itself was killed for the memory limit
+	CauseTimeout Cause = "timeout"     // a time limit of ours: exit code 124
+	CauseSetup   Cause = "set-up"      // a phase before the agent failed
+	CauseStop    Cause = "engine-stop" // the container was told to stop
+	CauseLost    Cause = "lost"        // the container ended without closing the record
 )
+
+// Outcomes and Causes list every word that a closed record may use.
+var (
+	Outcomes = []Outcome{OutcomeFinished, OutcomeFailed, OutcomeStopped, OutcomeEnded, OutcomeLost}
+	Causes   = []Cause{CauseExit, CauseSignal, CauseOOM, CauseTimeout, CauseSetup, CauseStop, CauseLost}
+)
+
+// ExitTimeLimit is a job's exit code when a time limit of ours ended it, as
+// timeout(1) has it.
+const ExitTimeLimit = 124
 
 // Limits of a record. What is longer is cut and said in Notes or a _truncated
 // field, so that a record stays readable and cannot fill a disk.
@@ -42,11 +54,19 @@ const (
 	MaxTaskBytes   = 1 << 20
 	MaxCommits     = 200
 	MaxPaths       = 200
+	MaxOutputBytes = 1 << 20 // of what the agent wrote
+	MaxDiffBytes   = 1 << 20
+)
+
+// Names of the files beside ID.json that belong to a run. Both are optional.
+const (
+	OutputSuffix = ".out"  // what the agent wrote, both streams in the order they came
+	DiffSuffix   = ".diff" // what it changed in the repository, as git diff
 )
 
 // Record is one execution of an agent: written by the guest when the run
 // starts, completed when it ends, and brought to the host, which adds Host,
-// Image and Engine. It is written inside an untrusted container: data, not
+// Image, Engine, Disagreement and KeptAt. It is written inside an untrusted container: data, not
 // evidence. docs/records.md describes every field.
 type Record struct {
 	Schema       string        `json:"schema"`
@@ -61,13 +81,18 @@ type Record struct {
 	TaskSHA256   string        `json:"task_sha256,omitempty"`
 	TaskBytes    int64         `json:"task_bytes"`
 	TaskCut      bool          `json:"task_truncated,omitempty"`
+	Attempt      int           `json:"attempt,omitempty"` // of a job, from 1
 	StartedAt    time.Time     `json:"started_at"`
+	AgentAt      *time.Time    `json:"agent_started_at,omitempty"` // when the set-up was over
 	EndedAt      *time.Time    `json:"ended_at"`
 	Outcome      Outcome       `json:"outcome"`
 	ExitCode     *int          `json:"exit_code"`
 	Cause        Cause         `json:"cause,omitempty"`
 	Repository   *Repository   `json:"repository,omitempty"`
+	OutputBytes  int64         `json:"output_bytes,omitempty"` // of the agent, also what was not kept
 	Engine       *EngineReport `json:"engine,omitempty"`
+	Disagreement string        `json:"disagreement,omitempty"` // where the engine's word differs from the container's
+	KeptAt       *time.Time    `json:"kept_at,omitempty"`      // when the host first brought it in
 	Notes        []string      `json:"notes,omitempty"`
 }
 
@@ -80,6 +105,8 @@ type Repository struct {
 	Commits     []string `json:"commits,omitempty"` // made during the run, newest first
 	Paths       []string `json:"paths,omitempty"`   // changed during the run, committed or not
 	Truncated   bool     `json:"truncated,omitempty"`
+	Remote      bool     `json:"remote,omitempty"`   // whether there is anywhere to push to
+	Unpushed    int      `json:"unpushed,omitempty"` // commits on no remote branch; 0 without a remote
 }
 
 // EngineReport is what the engine says of the container that ran it.
@@ -96,8 +123,8 @@ type EngineReport struct {
 // is not may be anything, such as an escape sequence for a terminal.
 func (r *Record) Known() bool {
 	return slices.Contains([]Mode{Interactive, Headless}, r.Kind) &&
-		slices.Contains([]Outcome{"", OutcomeFinished, OutcomeFailed, OutcomeStopped, OutcomeEnded, OutcomeLost}, r.Outcome) &&
-		slices.Contains([]Cause{"", CauseExit, CauseSignal, CauseSetup, CauseStop, CauseLost}, r.Cause)
+		(r.Outcome == "" || slices.Contains(Outcomes, r.Outcome)) &&
+		(r.Cause == "" || slices.Contains(Causes, r.Cause))
 }
 
 var recordIDPattern = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}$`)

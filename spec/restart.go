@@ -44,6 +44,17 @@ func (r Restart) String() string {
 	return "on-failure:" + strconv.Itoa(r.Max)
 }
 
+// Attempts returns how often a job may be tried in all, 0 for without end.
+func (r Restart) Attempts() int {
+	switch {
+	case !r.OnFailure:
+		return 1
+	case r.Max == 0:
+		return 0
+	}
+	return r.Max + 1
+}
+
 // Fewer reports whether r starts a failed job again less often than other.
 func (r Restart) Fewer(other Restart) bool {
 	return r.rank() < other.rank()

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Mode says what the container's workload is.
@@ -37,11 +39,27 @@ const (
 var Workspaces = []Workspace{Persistent, Bind, Ephemeral}
 
 // Limits bounds what a deployment may use. Zero values mean "not limited",
-// except Pids, which Validate requires to be positive.
+// except Pids, which Validate requires to be positive, and Start, whose zero is
+// DefaultStartLimit. The guest keeps the times, the engine the rest.
 type Limits struct {
-	MemoryBytes int64   `json:"memory_bytes,omitempty"`
-	CPUs        float64 `json:"cpus,omitempty"`
-	Pids        int64   `json:"pids"`
+	MemoryBytes int64    `json:"memory_bytes,omitempty"`
+	CPUs        float64  `json:"cpus,omitempty"`
+	Pids        int64    `json:"pids"`
+	Run         Duration `json:"timeout,omitempty"`       // of a job, from its container's start, all attempts together
+	Idle        Duration `json:"idle_timeout,omitempty"`  // of a job, without any output
+	Start       Duration `json:"start_timeout,omitempty"` // of one phase of the set-up, without progress
+}
+
+// DefaultStartLimit is how long a phase of the set-up may take without progress
+// when nothing else was said.
+const DefaultStartLimit = 60 * time.Second
+
+// StartLimit is l.Start, or its default.
+func (l Limits) StartLimit() time.Duration {
+	if l.Start == 0 {
+		return DefaultStartLimit
+	}
+	return time.Duration(l.Start)
 }
 
 // Spec is everything a redeploy needs to build the same deployment again: no
@@ -59,8 +77,9 @@ type Spec struct {
 	Limits       Limits    `json:"limits"`
 	RecordTask   bool      `json:"record_task"` // whether the run record carries the task's text
 	BaseImage    string    `json:"base_image"`
-	CABundle     string    `json:"ca_bundle"` // "auto", "none" or an absolute host path
-	Timezone     string    `json:"timezone"`  // IANA name for TZ
+	CABundle     string    `json:"ca_bundle"`       // "auto", "none" or an absolute host path
+	Typed        []string  `json:"typed,omitempty"` // sorted flags of limits and restart that were typed: a redeploy keeps them, and reads the others from settings again
+	Timezone     string    `json:"timezone"`        // IANA name for TZ
 }
 
 // Label returns s as the JSON document that is kept in a container's label.
@@ -151,6 +170,15 @@ func (s Spec) Validate() error {
 	case s.Workspace != Bind && s.WorkspaceDir != "":
 		return &Error{Field: "--workspace-dir", Problem: fmt.Sprintf("has no meaning with a %s workspace", s.Workspace), Hint: "add --workspace bind, or drop --workspace-dir"}
 	}
+	if s.Mode != Headless {
+		// What comes from settings is for jobs and has no effect elsewhere; what
+		// was typed for another mode is a mistake.
+		for _, flag := range []string{"timeout", "idle-timeout", "headless-restart"} {
+			if slices.Contains(s.Typed, flag) {
+				return &Error{Field: "--" + flag, Problem: fmt.Sprintf("is for jobs; this deployment is %s", s.Mode), Hint: "add --mode headless, or drop --" + flag}
+			}
+		}
+	}
 	return s.Limits.validate()
 }
 
@@ -164,6 +192,8 @@ func (l Limits) validate() error {
 		return &Error{Field: "limits.memory", Problem: "must be at least 6m, the least an engine accepts"}
 	case l.CPUs < 0:
 		return &Error{Field: "limits.cpus", Problem: "must not be negative"}
+	case l.Run < 0 || l.Idle < 0 || l.Start < 0:
+		return &Error{Field: "limits", Problem: "times must not be negative"}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -64,8 +65,8 @@ func FuzzValidateName(f *testing.F) {
 			return
 		}
 		e := asError(t, err)
-		if strings.ContainsFunc(e.Error(), isControl) {
-			t.Errorf("control character in %q", e)
+		if strings.ContainsFunc(e.Error()+e.Hint, obeyed) || len(e.Error()) > 200+10*len(name) {
+			t.Errorf("unsafe refusal %q, hint %q", e, e.Hint)
 		}
 		if s := suggestName(name); s != "" && ValidateName(s) != nil {
 			t.Errorf("suggestion %q for %q is not valid", s, name)
@@ -87,7 +88,8 @@ func valid() Spec {
 	return Spec{
 		Name: "web", Agent: "claude", Mode: Headless, Workspace: Bind, WorkspaceDir: "/src",
 		EnvNames: []string{"A", "B"}, EnvFiles: []string{"/e/one.env"}, Restart: Restart{OnFailure: true, Max: 3},
-		Limits: Limits{MemoryBytes: 1 << 30, CPUs: 1.5, Pids: 100}, RecordTask: true,
+		Limits: Limits{MemoryBytes: 1 << 30, CPUs: 1.5, Pids: 100, Run: Duration(time.Hour), Idle: Duration(time.Minute), Start: Duration(time.Minute)}, RecordTask: true,
+		Typed:     []string{"timeout"},
 		BaseImage: "debian:trixie-slim", CABundle: "auto", Timezone: "Europe/Berlin",
 	}
 }
@@ -102,6 +104,8 @@ func TestValidate(t *testing.T) {
 		{"all set", func(*Spec) {}, "", ""},
 		{"persistent", func(s *Spec) { s.Workspace, s.WorkspaceDir = Persistent, "" }, "", ""},
 		{"no limits but pids", func(s *Spec) { s.Limits = Limits{Pids: 1} }, "", ""},
+		{"typed limits of another mode", func(s *Spec) { s.Mode = Idle }, "--timeout", "add --mode headless, or drop --timeout"},
+		{"limits from settings in another mode", func(s *Spec) { s.Mode, s.Typed = Idle, nil }, "", ""},
 		{"least memory", func(s *Spec) { s.Limits.MemoryBytes = 6 << 20 }, "", ""},
 		{"name", func(s *Spec) { s.Name = "My.App" }, "NAME", `use "my-app"`},
 		{"agent, near", func(s *Spec) { s.Agent = "clade" }, "--agent", `did you mean "claude"?`},
@@ -143,8 +147,8 @@ func TestLabel(t *testing.T) {
 		}
 	}
 	want := `{"name":"web","agent":"claude","mode":"headless","workspace":"bind","workspace_dir":"/src","env_names":["A","B"],` +
-		`"env_files":["/e/one.env"],"restart":"on-failure:3","limits":{"memory_bytes":1073741824,"cpus":1.5,"pids":100},` +
-		`"record_task":true,"base_image":"debian:trixie-slim","ca_bundle":"auto","timezone":"Europe/Berlin"}`
+		`"env_files":["/e/one.env"],"restart":"on-failure:3","limits":{"memory_bytes":1073741824,"cpus":1.5,"pids":100,"timeout":"1h0m0s","idle_timeout":"1m0s","start_timeout":"1m0s"},` +
+		`"record_task":true,"base_image":"debian:trixie-slim","ca_bundle":"auto","typed":["timeout"],"timezone":"Europe/Berlin"}`
 	if d := cmp.Diff(want, valid().Label()); d != "" {
 		t.Error(d)
 	}

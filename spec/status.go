@@ -52,6 +52,18 @@ func ParseStatus(line string) (Status, error) {
 	return Status{}, fmt.Errorf("unreadable status %q", Printable(line, 100))
 }
 
+// PrintableText returns text from a container with every control character but
+// line feed and tab replaced, line by line as it was.
+func PrintableText(text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (r < 0x20 || steersTerminal(r)) {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
 // Printable returns at most limit bytes of text from a container with every
 // control character replaced, so that it cannot steer a terminal.
 func Printable(text string, limit int) string {

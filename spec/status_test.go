@@ -48,7 +48,7 @@ func TestParseStatusRefuses(t *testing.T) {
 		s, err := ParseStatus(line)
 		if err == nil {
 			t.Errorf("ParseStatus(%.40q) = %+v, want an error", line, s)
-		} else if len(err.Error()) > 200 || strings.ContainsFunc(err.Error(), isControl) {
+		} else if len(err.Error()) > 200 || strings.ContainsFunc(err.Error(), obeyed) {
 			t.Errorf("ParseStatus(%.40q): unsafe error %.300q", line, err)
 		}
 	}
@@ -60,16 +60,12 @@ func TestParseStatusHostile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.ContainsFunc(got.Phase+got.Reason, isControl) || len(got.Reason) > 1000+len("…") {
+	if strings.ContainsFunc(got.Phase+got.Reason, obeyed) || len(got.Reason) > 1000+len("…") {
 		t.Errorf("unsafe: %.100q, %d bytes", got, len(got.Reason))
 	}
 	if want := "se ]0;x ed"; got.Phase != want {
 		t.Errorf("phase %q, want %q", got.Phase, want)
 	}
-}
-
-func isControl(r rune) bool {
-	return r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029'
 }
 
 func TestPrintable(t *testing.T) {
@@ -112,7 +108,11 @@ func FuzzParseStatus(f *testing.F) {
 		} else if s.State != Ready && s.State != Starting && s.State != Failed {
 			t.Errorf("%q: state %q", line, s.State)
 		}
-		if strings.ContainsFunc(text, isControl) || !utf8.ValidString(text) || len(text) > 1200 {
+		again, againErr := ParseStatus(s.String())
+		if err == nil && strings.TrimSpace(s.Phase) != "" && (s.State == Starting || strings.TrimSpace(s.Reason) != "") && (againErr != nil || again.State != s.State) {
+			t.Errorf("%q: %+v reads as %+v, %v when it is written out", line, s, again, againErr)
+		}
+		if strings.ContainsFunc(text, obeyed) || !utf8.ValidString(text) || len(text) > 1200 {
 			t.Errorf("%q: unsafe text %q", line, text)
 		}
 	})

@@ -16,7 +16,7 @@ func TestEndlessFilesHoldNothingUp(t *testing.T) {
 	u.withStub()
 	// The largest file that this file system takes; exit 1, so that the status is
 	// looked at too.
-	endless := "for f in /var/lib/agent-container/runs/zz.json /var/lib/agent-container/runs/zzz /run/agent-container/status /run/agent-container/environment; do " +
+	endless := "for f in /var/lib/agent-container/runs/zz.json /var/lib/agent-container/runs/zzz /run/agent-container/status /run/agent-container-secrets/environment; do " +
 		"rm -f $f; truncate -s 8T $f; done; exit 1"
 	bounded(t, time.Minute, func() { u.job(1, endless, "--foreground") })
 	if record := u.record(); record["outcome"] != "failed" || record["exit_code"] != 1.0 {

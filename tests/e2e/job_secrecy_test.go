@@ -162,7 +162,9 @@ func (u *user) volumes() places {
 }
 
 // isRecord says whether a file of files is a run record.
-func isRecord(path string) bool { return strings.HasPrefix(path, filepath.Join("data", "runs")) }
+func isRecord(path string) bool {
+	return strings.HasPrefix(path, filepath.Join("data", "runs")) && strings.HasSuffix(path, ".json")
+}
 
 // No part of a task may be anywhere outside the container but in the run
 // record, and with record_task: false not there either.
@@ -204,8 +206,8 @@ func TestTaskIsNowhereElse(t *testing.T) {
 	}
 }
 
-// No value of the user's environment may be anywhere outside the container, or
-// in any of its volumes or its output, however it was given.
+// No value of the user's environment may be anywhere outside the container and
+// its volume for secrets, or in its output, however it was given.
 func TestEnvironmentIsNowhereElse(t *testing.T) {
 	u := newUser(t)
 	u.withStub()
@@ -225,9 +227,18 @@ func TestEnvironmentIsNowhereElse(t *testing.T) {
 	}
 	places{"docker logs": docker(t, "logs", u.container())}.wantNone(t, secrets...)
 	u.files().wantNone(t, secrets...)
-	u.volumes().wantNone(t, secrets...)
-	// It is in the container's own layer, and goes with it.
-	if filled, _ := u.file("/run/agent-container/environment"); !contains(filled, exported) {
+	volumes := u.volumes()
+	delete(volumes, "the volume /run/agent-container-secrets")
+	volumes.wantNone(t, secrets...)
+	// It is on its own volume, which a redeploy that is killed leaves, and is not
+	// left behind by down.
+	if filled, _ := u.file("/run/agent-container-secrets/environment"); !contains(filled, exported) {
 		t.Error("the environment is not where it is said to be")
+	}
+	image := u.inspect("{{.Config.Image}}")
+	u.must("down", u.name, "--yes")
+	docker(t, "create", "--name", u.container(), "--label", "agent-container.name="+u.name, "--volume", u.container()+"-secrets:/run/agent-container-secrets", image, "true")
+	if left, ok := u.file("/run/agent-container-secrets/environment"); !ok || strings.Trim(left, "\x00") != "" {
+		t.Errorf("down left the environment: %d bytes, there: %t", len(left), ok)
 	}
 }

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// phases are the steps of the set-up; entrypoint.sh calls them in order.
+var phases = map[string]func(*guest) error{
+	"record":      (*guest).startRun,
+	"environment": (*guest).setupEnvironment,
+	"git":         (*guest).setupGit,
+	"config":      (*guest).setupConfig,
+	"seed":        (*guest).seed,
+	"agent":       (*guest).setupAgent,
+	"session":     (*guest).startSession,
+	"mode":        (*guest).unknownMode,
+}
+
+// phase NAME runs one step of the set-up, at most as long as a phase may take
+// and the job's time lasts. When it fails, status and record say why.
+func (g *guest) phase(args []string) error {
+	if len(args) != 1 || phases[args[0]] == nil {
+		return fmt.Errorf("usage: phase NAME, not %q", args)
+	}
+	name := args[0]
+	if err := g.setStatus(spec.Status{State: spec.Starting, Phase: name}); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- phases[name](g) }()
+	limit := g.startLimit()
+	over := time.After(limit)
+	// The record phase fixes the deadline that it is itself not under.
+	deadline, _ := g.readDeadline()
+	select {
+	case err := <-done:
+		if err != nil {
+			return g.phaseFailed(name, spec.CauseSetup, 1, err)
+		}
+		return nil
+	case <-timer(deadline):
+		return g.phaseFailed(name, spec.CauseTimeout, spec.ExitTimeLimit, errors.New("the job's time limit was reached"))
+	case <-over:
+		return g.phaseFailed(name, spec.CauseSetup, 1, fmt.Errorf("no progress for %s", limit))
+	}
+}
+
+// startLimit is how long a phase may take. A fill that cannot be read fails in
+// its own phase; until then the default counts.
+func (g *guest) startLimit() time.Duration {
+	j, err := g.job()
+	if err != nil {
+		return spec.DefaultStartLimit
+	}
+	return j.Limits.StartLimit()
+}
+
+// phaseFailed says in status, log and record why the set-up ended.
+func (g *guest) phaseFailed(name string, cause spec.Cause, code int, reason error) error {
+	text := spec.Printable(strings.Join(strings.Fields(reason.Error()), " "), 1000)
+	say("error: %s failed: %s", name, text)
+	err := g.setStatus(spec.Status{State: spec.Failed, Phase: name, Reason: text})
+	// There may be no record: opening it may be what failed.
+	return errors.Join(exitStatus(code), err, g.closeRecord(spec.OutcomeFailed, cause, &code, name+" failed: "+text))
+}
+
+// startRun opens the record of the container's run. A job whose task an agent
+// has had already is refused: nothing may run it, and bill it, twice.
+func (g *guest) startRun() error {
+	if g.mode == spec.Headless && exists(g.fill(spec.FileConsumed)) {
+		return fmt.Errorf("this job has run already, and a task is never run again unasked; run: agent-container redeploy %s with a new --task", g.name)
+	}
+	if err := g.openRecord(1); err != nil || g.mode != spec.Headless {
+		return err
+	}
+	j, err := g.job()
+	if err != nil {
+		return err
+	}
+	return g.startDeadline(j.Limits.Run)
+}
+
+// unknownMode fails the set-up for a mode that entrypoint.sh has no branch for.
+func (g *guest) unknownMode() error { return fmt.Errorf("unknown mode %s", g.mode) }
+
+// stopped closes the record of a set-up that was told to end.
+func (g *guest) stopped([]string) error {
+	code := 128 + int(syscall.SIGTERM)
+	return errors.Join(g.closeRecord(spec.OutcomeStopped, spec.CauseStop, &code), exitStatus(code))
+}
