@@ -48,7 +48,7 @@ lint: guest ## vet, staticcheck, shellcheck, formatting
 	shellcheck $$(git ls-files --cached --others --exclude-standard | while read -r f; do [ -f "$$f" ] && head -c 64 "$$f" | grep -qE '^#!.*\b(ba|da)?sh' && echo "$$f"; done)
 
 bench: build ## figures as ratios in one run
-	go test -run '^$$' -bench . ./tests
+	go test -count=1 -run '^$$' -bench . -benchtime 20x -timeout 30m ./tests/bench
 
 golden: ## rewrite the golden files; read the difference afterwards
 	go test ./compose -update

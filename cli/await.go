@@ -79,6 +79,6 @@ func lastStatus(ctx context.Context, e *engine.Engine, container string) (spec.S
 func setupFailure(name string, s spec.Status, data any) *failure {
 	f := fail(exitFailed, "read: agent-container logs "+name+"; retry: agent-container redeploy "+name,
 		"the set-up of %s failed in phase %s: %s", name, s.Phase, s.Reason)
-	f.data = data
+	f.data, f.result = data, true
 	return f
 }

@@ -63,7 +63,7 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherit
 // readServices reads the user's services file, nil when there is none.
 func (a *app) readServices(ctx context.Context, name string) (*compose.Services, error) {
 	path := a.dirs.ServicesFile(name)
-	content, err := os.ReadFile(path)
+	content, err := settings.ReadRegular(path, 1<<20)
 	if absent(err) {
 		return nil, nil
 	}
@@ -123,44 +123,40 @@ func (a *app) subnet(ctx context.Context, e *engine.Engine, name string) (string
 // is there and foreign things are ruled out, and old, the container that is
 // replaced, runs until then.
 func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *engine.Container) error {
-	name := d.spec.Name
-	if err := checkForeign(ctx, e, d); err != nil {
-		return err
+	name, m, file, release := d.spec.Name, newModel(e, d), "", func() {}
+	defer func() { release() }()
+	return take(ctx,
+		step{"checked", func() error { return checkForeign(ctx, e, d) }},
+		step{"image", func() (err error) { m.Image, err = a.ensureImage(ctx, e, d.imageWish()); return err }},
+		step{"network", func() error {
+			free, err := a.network(ctx, e, &m)
+			if err == nil {
+				release = free
+			}
+			return err
+		}},
+		step{"model", func() (err error) { file, err = a.writeModel(m); return err }},
+		step{"service-images", func() error { return a.serviceImages(ctx, e, m, file) }},
+		step{"retired", func() error { return a.retire(ctx, e, name, old) }},
+		step{"created", func() error {
+			err := a.create(ctx, e, m, file)
+			release() // the start may wait long for a service; the subnet is taken now
+			return attempted("create", name, err)
+		}},
+		step{"stale-removed", func() error { return a.removeStale(ctx, e, m, old) }},
+		step{"filled", func() error {
+			return attempted("fill", name, e.Fill(ctx, compose.ProjectName(name), d.fill.write))
+		}},
+		step{"started", func() error { return attempted("start", name, e.Start(ctx, name, d.services != nil)) }},
+	)
+}
+
+// attempted says what was attempted on which deployment, and keeps nil.
+func attempted(verb, name string, err error) error {
+	if err == nil {
+		return nil
 	}
-	m := newModel(e, d)
-	var err error
-	if m.Image, err = a.ensureImage(ctx, e, d.imageWish()); err != nil {
-		return err
-	}
-	release, err := a.network(ctx, e, &m)
-	if err != nil {
-		return err
-	}
-	defer release()
-	file, err := a.writeModel(m)
-	if err != nil {
-		return err
-	}
-	if err := a.serviceImages(ctx, e, m, file); err != nil {
-		return err
-	}
-	if err := a.retire(ctx, e, name, old); err != nil {
-		return err
-	}
-	if err := a.create(ctx, e, m, file); err != nil {
-		return fmt.Errorf("create %s: %w", name, err)
-	}
-	release() // the start may wait long for a service; the subnet is taken now
-	if err := a.removeStale(ctx, e, m, old); err != nil {
-		return err
-	}
-	if err := e.Fill(ctx, compose.ProjectName(name), d.fill.write); err != nil {
-		return fmt.Errorf("fill %s: %w", name, err)
-	}
-	if err := e.Start(ctx, name, d.services != nil); err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
-	}
-	return nil
+	return fmt.Errorf("%s %s: %w", verb, name, err)
 }
 
 // serviceImages pulls and builds what the services need while the container

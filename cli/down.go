@@ -121,51 +121,60 @@ func (a *app) existsAtAll(ctx context.Context, e *engine.Engine, name string, re
 // leaves something that the same command finishes.
 func (a *app) remove(ctx context.Context, e *engine.Engine, name string, purge, records bool) (any, error) {
 	r := &removal{Name: name, Containers: []string{}, Volumes: []string{}}
-	if err := a.stopAll(ctx, e, name); err != nil {
-		return nil, err
-	}
-	all, err := e.Containers(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, c := range all {
-		if c.IsAgent() && c.State.Status != "created" && !records {
-			if _, err := a.bringRecords(ctx, e, c); err != nil {
-				return nil, err
+	a.endOperation(name)
+	var all []*engine.Container
+	steps := []step{
+		{"down-locked", func() error { return nil }},
+		{"down-stopped", func() error { return a.stopAll(ctx, e, name) }},
+		{"down-brought", func() (err error) {
+			if all, err = e.Containers(ctx, name); err != nil {
+				return err
 			}
-		}
-		if c.IsAgent() && !purge {
-			// The values are on a volume, which stays.
-			if err := e.Fill(ctx, c.ID, noEnvironment); err != nil {
-				a.say("warning: the environment of %s is left on its volume until a purge: %s", name, oneLine(err.Error()))
+			return a.empty(ctx, e, all, !records, !purge)
+		}},
+		{"down-containers", func() error {
+			var ids []string
+			for _, c := range all {
+				ids = append(ids, c.ID)
+				r.Containers = append(r.Containers, c.Name)
 			}
-		}
-		ids = append(ids, c.ID)
-		r.Containers = append(r.Containers, c.Name)
-	}
-	if err := e.Remove(ctx, ids...); err != nil {
-		return nil, err
-	}
-	if err := e.RemoveNetworks(ctx, name); err != nil {
-		return nil, err
+			return e.Remove(ctx, ids...)
+		}},
+		{"down-networks", func() error { return e.RemoveNetworks(ctx, name) }},
 	}
 	if purge {
-		if r.Volumes, err = e.RemoveVolumes(ctx, name); err != nil {
-			return nil, err
-		}
-		if err := e.RemoveSharedNetwork(ctx); err != nil {
-			return nil, err
-		}
-		if err := os.RemoveAll(a.dirs.Deployment(engine.LocalHost, name)); err != nil {
-			return nil, err
-		}
+		steps = append(steps,
+			step{"down-volumes", func() (err error) { r.Volumes, err = e.RemoveVolumes(ctx, name); return err }},
+			step{"down-shared", func() error { return e.RemoveSharedNetwork(ctx) }},
+			step{"down-state", func() error { return os.RemoveAll(a.dirs.Deployment(engine.LocalHost, name)) }},
+		)
 	}
 	if records {
-		r.Records = true
-		return r, a.runs().Remove(engine.LocalHost, name)
+		steps = append(steps, step{"down-records", func() error { return a.runs().Remove(engine.LocalHost, name) }})
 	}
-	return r, nil
+	r.Records = records
+	return r, take(ctx, steps...)
+}
+
+// empty takes out of the agent's container what must not go with it, its
+// records, and what must not stay behind on a volume, the user's environment.
+func (a *app) empty(ctx context.Context, e *engine.Engine, all []*engine.Container, records, environment bool) error {
+	for _, c := range all {
+		if !c.IsAgent() {
+			continue
+		}
+		if records && c.State.HasRun() {
+			if _, err := a.bringRecords(ctx, e, c); err != nil {
+				return err
+			}
+		}
+		if environment {
+			if err := e.Fill(ctx, c.ID, noEnvironment); err != nil {
+				a.say("warning: the environment of %s is left on its volume until a purge: %s", c.Deployment(), oneLine(err.Error()))
+			}
+		}
+	}
+	return nil
 }
 
 // confirm asks on a terminal and needs --yes elsewhere.

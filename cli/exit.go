@@ -75,6 +75,7 @@ type failure struct {
 	message string
 	hint    string // the next command, or what to change
 	data    any    // what is known all the same, for JSON
+	result  bool   // it is how the run ended, such as a failed set-up
 	quiet   bool   // the message was said already, or is the agent's own matter
 	cause   error
 }
@@ -182,6 +183,13 @@ func diskFull(err error) string {
 		}
 		path = filepath.Dir(path)
 	}
+}
+
+// isResult reports whether err is how a run ended, and not trouble in finding
+// that out.
+func isResult(err error) bool {
+	f := asFailure(err)
+	return f.name == "exit" || f.code == exitTimeLimit || f.result
 }
 
 // afterStart turns an error of ours into 125: where an agent's own code may be

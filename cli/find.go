@@ -24,7 +24,18 @@ func (a *app) begin(ctx context.Context, c *ucli.Context) (string, *engine.Engin
 	return name, e, err
 }
 
-// named is begin for a deployment that has to exist.
+// beginChange is begin for a command that changes a deployment, which has to
+// exist: what an interrupted recreate has left is repaired first.
+func (a *app) beginChange(ctx context.Context, c *ucli.Context) (*engine.Engine, *engine.Container, spec.Spec, error) {
+	name, e, err := a.begin(ctx, c)
+	if err != nil {
+		return nil, nil, spec.Spec{}, err
+	}
+	found, s, err := a.currentRepaired(ctx, e, name)
+	return e, found, s, err
+}
+
+// named is begin for a command that looks at a deployment, which has to exist.
 func (a *app) named(ctx context.Context, c *ucli.Context) (*engine.Engine, *engine.Container, spec.Spec, error) {
 	name, e, err := a.begin(ctx, c)
 	if err != nil {
@@ -39,6 +50,16 @@ func (a *app) named(ctx context.Context, c *ucli.Context) (*engine.Engine, *engi
 // name belongs to something else.
 func (a *app) current(ctx context.Context, e *engine.Engine, name string) (*engine.Container, spec.Spec, error) {
 	c, err := a.find(ctx, e, name)
+	return existing(c, err, name)
+}
+
+// currentRepaired is current after findRepaired.
+func (a *app) currentRepaired(ctx context.Context, e *engine.Engine, name string) (*engine.Container, spec.Spec, error) {
+	c, err := a.findRepaired(ctx, e, name)
+	return existing(c, err, name)
+}
+
+func existing(c *engine.Container, err error, name string) (*engine.Container, spec.Spec, error) {
 	if err != nil {
 		return nil, spec.Spec{}, err
 	}

@@ -26,7 +26,7 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	old, s, err := a.current(ctx, e, name)
+	old, s, err := a.currentRepaired(ctx, e, name)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,13 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	if c.Bool("dry-run") {
 		return a.dryRun(ctx, e, d)
 	}
+	if a.wasBegun("redeploy", d, old) {
+		return a.resume(ctx, c, e, old, s)
+	}
 	for _, change := range spec.Changes(s, next) {
 		a.say("%s: %s", name, change)
 	}
-	return a.deployAndReport(ctx, c, e, d, old)
+	return a.deployAndReport(ctx, c, e, "redeploy", d, old)
 }
 
 // nextSpec is the deployment's spec, with files read again and the typed flags

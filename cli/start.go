@@ -18,7 +18,7 @@ func startCommand() command {
 }
 
 func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
-	e, found, s, err := a.named(ctx, c)
+	e, found, s, err := a.beginChange(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +47,7 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 		return err
 	}
 	defer release()
+	a.endOperation(c.Deployment())
 	// The last start's status is still there; nobody may take it for this one's.
 	if err := e.Fill(ctx, c.ID, freshStatus); err != nil {
 		return fmt.Errorf("start %s: %w", c.Deployment(), err)

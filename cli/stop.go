@@ -16,7 +16,7 @@ func stopCommand() command {
 }
 
 func (a *app) stop(ctx context.Context, c *ucli.Context) (any, error) {
-	e, found, s, err := a.named(ctx, c)
+	e, found, s, err := a.beginChange(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -25,6 +25,7 @@ func (a *app) stop(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	defer release()
+	a.endOperation(s.Name)
 	changed := found.State.Alive()
 	if err := a.stopAll(ctx, e, s.Name); err != nil {
 		return nil, err

@@ -45,15 +45,20 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 		}
 		return nil, err
 	}
-	found, err := a.find(ctx, e, name)
+	found, err := a.findRepaired(ctx, e, name)
 	if err != nil {
 		return nil, err
 	}
 	if found != nil && found.State.Status != "created" {
-		return a.upExisting(ctx, c, e, found)
+		return a.upExisting(ctx, c, e, found, wanted)
 	}
 	if inputErr != nil {
 		return nil, inputErr
+	}
+	if found != nil {
+		if err := refuseInterrupted(found, wanted); err != nil {
+			return nil, err
+		}
 	}
 	d, err := a.prepare(ctx, c, wanted, nil)
 	if err != nil {
@@ -63,28 +68,77 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 		return a.dryRun(ctx, e, d)
 	}
 	a.announceOrigins(c)
-	return a.deployAndReport(ctx, c, e, d, found)
+	return a.deployAndReport(ctx, c, e, "up", d, found)
+}
+
+// refuseInterrupted refuses an up that would make something else of a deployment
+// whose redeploy was killed between create and start.
+func refuseInterrupted(found *engine.Container, wanted spec.Spec) error {
+	s, err := specOf(found)
+	if err != nil {
+		return nil // of another version; it was never started and is made anew
+	}
+	for _, change := range spec.Changes(s, wanted) {
+		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "env_names", "env_files"}, change.Field) {
+			return refuse("run the interrupted command again, or: agent-container redeploy "+s.Name+", or first: agent-container down "+s.Name,
+				"%s was created by a command that was interrupted, and differs: %s", s.Name, change)
+		}
+	}
+	return nil
 }
 
 // deployAndReport deploys under the deployment's lock and then, without it,
 // waits or follows. old is the container that the decision was made on.
-func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.Engine, d *deployment, old *engine.Container) (any, error) {
-	release, err := a.lockUnchanged(ctx, e, d.spec.Name, old)
+func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.Engine, verb string, d *deployment, old *engine.Container) (any, error) {
+	name := d.spec.Name
+	release, err := a.lockUnchanged(ctx, e, name, old)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	if err := a.beginOperation(name, newOperation(verb, d, old)); err != nil {
+		return nil, err
+	}
+	if err := reached(ctx, "locked"); err != nil {
+		return nil, err
+	}
 	a.announce(d)
 	if err := a.deploy(ctx, e, d, old); err != nil {
-		a.forgetUntouched(d.spec.Name)
-		return nil, a.whatIsLeft(ctx, e, d.spec.Name, err)
+		a.forgetUntouched(name)
+		return nil, a.whatIsLeft(ctx, e, name, err)
 	}
 	release()
-	if c.Bool("foreground") {
-		return a.followToEnd(ctx, e, d.spec)
+	answer, err := a.startedAnswer(ctx, c, e, d.spec)
+	if err == nil || isResult(err) {
+		a.endOperation(name)
 	}
-	answer, err := a.awaitAndReport(ctx, e, d.spec, true)
-	return answer, a.whatIsLeft(ctx, e, d.spec.Name, err)
+	return answer, err
+}
+
+// startedAnswer follows or waits for what was started.
+func (a *app) startedAnswer(ctx context.Context, c *ucli.Context, e *engine.Engine, s spec.Spec) (any, error) {
+	if c.Bool("foreground") {
+		return a.followToEnd(ctx, e, s)
+	}
+	answer, err := a.awaitAndReport(ctx, e, s, true)
+	return answer, a.whatIsLeft(ctx, e, s.Name, err)
+}
+
+// resume answers for a command that was killed or interrupted after it had
+// started the container: what it started is not started, and billed, twice.
+func (a *app) resume(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, s spec.Spec) (any, error) {
+	a.say("%s was started by this command before, which was interrupted then; it is not run twice", s.Name)
+	var answer any
+	var err error
+	if found.State.Alive() || s.Mode != spec.Headless {
+		answer, err = a.startedAnswer(ctx, c, e, s)
+	} else {
+		answer, err = a.finished(ctx, c, e, found, s)
+	}
+	if err == nil || isResult(err) {
+		a.endOperation(s.Name)
+	}
+	return answer, err
 }
 
 // whatIsLeft says, when a deploy was interrupted, what runs all the same: a job
@@ -157,12 +211,18 @@ func (a *app) awaitAndReport(ctx context.Context, e *engine.Engine, s spec.Spec,
 	if err != nil {
 		return nil, fmt.Errorf("wait for %s: %w", s.Name, err)
 	}
+	if err := reached(ctx, "awaited"); err != nil {
+		return nil, err
+	}
 	c, _, err := a.current(ctx, e, s.Name)
 	if err != nil {
 		return nil, err
 	}
 	record, err := a.settle(ctx, e, c, s)
 	if err != nil {
+		return nil, err
+	}
+	if err := reached(ctx, "settled"); err != nil {
 		return nil, err
 	}
 	answer := a.describe(c, s, record)
@@ -174,11 +234,17 @@ func (a *app) awaitAndReport(ctx context.Context, e *engine.Engine, s spec.Spec,
 }
 
 // upExisting answers up for a deployment that exists: nothing that was typed
-// is ever dropped silently, and no task is run twice.
-func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container) (any, error) {
+// is ever dropped silently, and no task is run twice. wanted is what the typed
+// flags would make of a new one.
+func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, wanted spec.Spec) (any, error) {
 	s, err := specOf(found)
 	if err != nil {
 		return nil, err
+	}
+	if a.hasOperation(s.Name) {
+		if d, err := a.prepare(ctx, c, wanted, nil); err == nil && a.wasBegun("up", d, found) {
+			return a.resume(ctx, c, e, found, s)
+		}
 	}
 	if err := a.refuseChanges(ctx, c, e, s); err != nil {
 		return nil, err
@@ -210,13 +276,18 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 
 // reportFinished tells how a finished job ended. It is never run again.
 func (a *app) reportFinished(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, s spec.Spec) (any, error) {
+	a.say("%s is finished; a task is never run again unasked", s.Name)
+	a.say("hint: run a new one: agent-container redeploy %s --task ...", s.Name)
+	return a.finished(ctx, c, e, found, s)
+}
+
+// finished describes a job that is over; in the foreground its end is ours.
+func (a *app) finished(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, s spec.Spec) (any, error) {
 	record, err := a.settle(ctx, e, found, s)
 	if err != nil {
 		return nil, err
 	}
 	answer := a.describe(found, s, record)
-	a.say("%s is finished; a task is never run again unasked", s.Name)
-	a.say("hint: run a new one: agent-container redeploy %s --task ...", s.Name)
 	if c.Bool("foreground") {
 		return a.jobEnd(ctx, e, found, s, answer)
 	}

@@ -85,6 +85,7 @@ func (r *Runner) Run(ctx context.Context, c Command) error {
 	group := !c.Foreground
 	if group {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		endWithUs(cmd.SysProcAttr)
 	}
 	cmd.Cancel = func() error { return end(cmd.Process.Pid, group) }
 	err := cmd.Run()

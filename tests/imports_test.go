@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 
 	"tests":             {},
 	"tests/e2e":         {},
+	"tests/bench":       {},
 	"tests/modelserver": {},
 }
 

@@ -52,6 +52,9 @@ func (s State) Alive() bool {
 	return s.Status == "running" || s.Status == "restarting" || s.Status == "paused"
 }
 
+// HasRun reports whether the container was ever started.
+func (s State) HasRun() bool { return s.StartedAt.Year() > 1 }
+
 // Report is s in the form that a run record keeps.
 func (s State) Report() *spec.EngineReport {
 	return &spec.EngineReport{

@@ -135,6 +135,12 @@ func (e *Engine) Kill(ctx context.Context, id string) error {
 	return err
 }
 
+// Rename gives a container another name.
+func (e *Engine) Rename(ctx context.Context, id, name string) error {
+	_, err := e.docker(ctx, "rename", id, name)
+	return err
+}
+
 // Remove removes stopped containers; one that is gone already is no error.
 func (e *Engine) Remove(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {

@@ -69,21 +69,18 @@ func (e *Engine) CheckContainers(ctx context.Context, deployment string, names [
 	return nil
 }
 
-// RemoveVolumes removes the volumes that carry the label of deployment, one by
-// one, and returns their names.
+// RemoveVolumes removes the volumes that carry the label of deployment and
+// returns their names. Compose would also remove a foreign volume of that name.
 func (e *Engine) RemoveVolumes(ctx context.Context, deployment string) ([]string, error) {
 	owned, err := e.owned(ctx, "volume", deployment)
-	if err != nil {
+	if err != nil || len(owned) == 0 {
+		return owned, err
+	}
+	// One call goes on after a volume that cannot be removed, and says which.
+	if _, err := e.docker(ctx, append([]string{"volume", "rm"}, owned...)...); err != nil && !missing(err) {
 		return nil, err
 	}
-	var removed []string
-	for _, name := range owned {
-		if _, err := e.docker(ctx, "volume", "rm", name); err != nil && !missing(err) {
-			return removed, err
-		}
-		removed = append(removed, name)
-	}
-	return removed, nil
+	return owned, nil
 }
 
 // RemoveNetworks removes the networks that carry the label of deployment.

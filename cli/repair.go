@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
+)
+
+// twinPattern is what Compose calls a container while it replaces another one:
+// the first twelve digits of that one's id and its name.
+var twinPattern = regexp.MustCompile(`^[0-9a-f]{12}_(.+)$`)
+
+// twinOf returns the name that c was to have, or "" when c is no twin.
+func twinOf(c *engine.Container) string {
+	if m := twinPattern.FindStringSubmatch(c.Name); m != nil && strings.HasPrefix(m[1], compose.ProjectName(c.Deployment())) {
+		return m[1]
+	}
+	return ""
+}
+
+// findRepaired is find after the repair of what an interrupted recreate has left:
+// of a container and its twins one stays, under the name.
+func (a *app) findRepaired(ctx context.Context, e *engine.Engine, name string) (*engine.Container, error) {
+	all, err := e.Containers(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(all, func(c *engine.Container) bool { return twinOf(c) != "" }) {
+		release, err := a.lock(name) // nobody is in the middle of a recreate
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		if all, err = e.Containers(ctx, name); err != nil {
+			return nil, err
+		}
+		if err := a.repairTwins(ctx, e, all); err != nil {
+			return nil, err
+		}
+		return a.find(ctx, e, name)
+	}
+	if i := slices.IndexFunc(all, (*engine.Container).IsAgent); i >= 0 {
+		return all[i], nil
+	}
+	return a.find(ctx, e, name) // something else may have the name
+}
+
+// repairTwins leaves one container of each name.
+func (a *app) repairTwins(ctx context.Context, e *engine.Engine, all []*engine.Container) error {
+	groups := map[string][]*engine.Container{}
+	for _, c := range all {
+		if name := twinOf(c); name != "" {
+			groups[name] = append(groups[name], c)
+		}
+	}
+	for name, twins := range groups {
+		if i := slices.IndexFunc(all, func(c *engine.Container) bool { return c.Name == name }); i >= 0 {
+			twins = append(twins, all[i])
+		}
+		if err := a.keepOne(ctx, e, name, twins); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepOne keeps the container that has run, which holds what was filled and the
+// records, else the newest, and gives it the name.
+func (a *app) keepOne(ctx context.Context, e *engine.Engine, name string, list []*engine.Container) error {
+	slices.SortFunc(list, func(a, b *engine.Container) int {
+		if a.State.HasRun() != b.State.HasRun() {
+			if a.State.HasRun() {
+				return -1
+			}
+			return 1
+		}
+		return b.Created.Compare(a.Created)
+	})
+	for _, c := range list[1:] {
+		a.say("removing %s, which an interrupted recreate has left", c.Name)
+		if err := e.Remove(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	if list[0].Name == name {
+		return nil
+	}
+	a.say("renaming %s to %s: a recreate was interrupted", list[0].Name, name)
+	return e.Rename(ctx, list[0].ID, name)
+}

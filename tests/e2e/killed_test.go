@@ -1,0 +1,278 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// failing is a build of the program that can be ended after any of its steps.
+var failing = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(program), "agent-container-failpoints")
+	build := exec.Command("go", "build", "-tags", "failpoints", "-o", path, "../..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+// stepNames are the names of all steps, read from the program's source, so that
+// none can be forgotten here.
+func stepNames(t *testing.T, down bool) []string {
+	t.Helper()
+	var names []string
+	pattern := regexp.MustCompile(`\{"([a-z-]+)", func\(\)|reached\(ctx, "([a-z-]+)"\)`)
+	for _, file := range []string{"deploy.go", "up.go", "down.go"} {
+		source, err := os.ReadFile(filepath.Join("../../cli", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range pattern.FindAllStringSubmatch(string(source), -1) {
+			if name := m[1] + m[2]; strings.HasPrefix(name, "down-") == down && name != "down-records" {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) < 8 {
+		t.Fatalf("only %d steps: %q", len(names), names)
+	}
+	return names
+}
+
+// endedAt runs a command that ends after a step: killed, interrupted, or by an
+// error.
+func (u *user) endedAt(step, kind string, args ...string) {
+	u.t.Helper()
+	path, err := failing()
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir = u.path("project")
+	cmd.Env = append(append(outerEnvironment(), u.env...), "AGENT_CONTAINER_FAILPOINT="+step+" "+kind)
+	r := finish(u.t, cmd)
+	want := map[string]int{"kill": -1, "int": 130, "error": 1}[kind]
+	if r.code != want || !contains(r.stderr, "failpoint "+step+": "+kind) {
+		u.t.Fatalf("want it to end at %s with %d: %s", step, want, r)
+	}
+}
+
+// everyEnd runs check in parallel for every step and every way of ending there.
+func everyEnd(t *testing.T, down bool, check func(u *user, step, kind string)) {
+	t.Parallel()
+	for _, step := range stepNames(t, down) {
+		for _, kind := range []string{"kill", "int", "error"} {
+			t.Run(step+" "+kind, func(t *testing.T) {
+				u := newUser(t)
+				u.withStub()
+				if kind == "error" { // with a service there are an own network and more to leave behind
+					u.withService()
+				}
+				check(u, step, kind)
+			})
+		}
+	}
+}
+
+// withService gives the deployment a service of its own.
+func (u *user) withService() {
+	u.t.Helper()
+	if err := modelImage(); err != nil {
+		u.t.Fatal(err)
+	}
+	u.write("config/"+u.name+".services.yaml", "services: {side: {image: localhost/agent-container-modelserver, pull_policy: never, volumes: [data:/data]}}\nvolumes: {data: {}}\n")
+}
+
+// countedJob is a task that counts how often it is run.
+var countedJob = []string{"--mode", "headless", "--task", "count", "--env", "STUB_RUN=echo run >>$HOME/.claude/runs"}
+
+// ranOnce checks that the job was run once, with one record, in one container.
+func (u *user) ranOnce() {
+	u.t.Helper()
+	u.waitState("exited")
+	u.must("up", u.name)
+	if runs, _ := u.file("/home/agent/.claude/runs"); runs != "run\n" {
+		u.t.Errorf("the task was run so often: %q", runs)
+	}
+	if list := u.records(); len(list) != 1 || list[0]["outcome"] != "finished" {
+		u.t.Errorf("records are %v", list)
+	}
+	names := strings.Fields(docker(u.t, "ps", "--all", "--format", "{{.Names}}", "--filter", "label=agent-container.name="+u.name))
+	if slices.Sort(names); names[0] != u.container() || len(names) > 2 || len(names) == 2 && names[1] != u.container()+".side" {
+		u.t.Errorf("containers are %q", names)
+	}
+}
+
+// nothingLeft checks that a purge has left nothing of the deployment but records.
+func (u *user) nothingLeft(records int) {
+	u.t.Helper()
+	filter := "label=agent-container.name=" + u.name
+	for _, list := range [][]string{
+		{"ps", "--all", "--quiet", "--filter", filter}, {"volume", "ls", "--quiet", "--filter", filter}, {"network", "ls", "--quiet", "--filter", filter},
+		{"ps", "--all", "--quiet", "--filter", "name=" + u.name}, {"volume", "ls", "--quiet", "--filter", "name=" + u.name},
+	} {
+		if left := docker(u.t, list...); left != "" {
+			u.t.Errorf("%q finds %s", list, left)
+		}
+	}
+	if _, err := os.Stat(u.path("state", "local", u.name)); !os.IsNotExist(err) {
+		u.t.Errorf("its state is still there: %v", err)
+	}
+	if n := len(u.records()); n != records {
+		u.t.Errorf("%d records are left, want %d", n, records)
+	}
+}
+
+// An up that was killed, interrupted or failed after any step must finish when
+// it is run again, and run nothing twice.
+func TestEndedUpFinishes(t *testing.T) {
+	everyEnd(t, false, func(u *user, step, kind string) {
+		up := append([]string{"up", u.name}, countedJob...)
+		u.endedAt(step, kind, up...)
+		u.must(up...)
+		u.ranOnce()
+		u.must("down", u.name, "--purge", "--yes")
+		u.nothingLeft(1)
+	})
+}
+
+// A redeploy likewise; and it must still know what was typed before it.
+func TestEndedRedeployFinishes(t *testing.T) {
+	everyEnd(t, false, func(u *user, step, kind string) {
+		u.must("up", u.name, "--mode", "idle", "--env", "KEPT=as typed")
+		redeploy := append([]string{"redeploy", u.name}, countedJob...)
+		u.endedAt(step, kind, redeploy...)
+		u.must(redeploy...)
+		u.ranOnce()
+		if filled, _ := u.file("/run/agent-container-secrets/environment"); !contains(filled, "KEPT=as typed\x00") {
+			u.t.Errorf("the value that was typed before is lost: %q", filled)
+		}
+		u.must("down", u.name, "--purge", "--yes")
+		u.nothingLeft(1)
+	})
+}
+
+// A down likewise must leave nothing when it is run again.
+func TestEndedDownFinishes(t *testing.T) {
+	everyEnd(t, true, func(u *user, step, kind string) {
+		u.must(append([]string{"up", u.name}, countedJob...)...)
+		u.endedAt(step, kind, "down", u.name, "--purge", "--yes")
+		if r := u.run("down", u.name, "--purge", "--yes"); r.code != 0 && !(r.code == 4 && step == "down-state") {
+			u.t.Error(r)
+		}
+		u.nothingLeft(1)
+	})
+}
+
+// A command that is killed at any moment, with a child of the engine at work or
+// between two, must finish when it is run again at once.
+func TestKilledAtAnyMoment(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	up := append([]string{"up", u.name}, countedJob...)
+	began := time.Now()
+	u.must(up...)
+	whole := time.Since(began)
+	u.must("redeploy", u.name, "--mode", "idle") // from here on a recreate
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	redeploy := append([]string{"redeploy", u.name}, countedJob...)
+	records := 1
+	for round := range 6 {
+		u.must("exec", u.name, "--", "rm", "-f", "/home/agent/.claude/runs")
+		after := time.Duration(random.Int64N(int64(whole)))
+		r := u.start(redeploy...)
+		time.Sleep(after) // the moment is what is tested
+		_ = r.cmd.Process.Kill()
+		want := "run\n"
+		if r.wait(time.Minute).code == 0 { // it was faster
+			want += want
+			records++
+		}
+		records++
+		if again := u.run(redeploy...); again.code != 0 {
+			t.Fatalf("seed %d, round %d, killed after %s: %s", seed, round, after, again)
+		}
+		u.waitState("exited")
+		if runs, _ := u.file("/home/agent/.claude/runs"); runs != want {
+			t.Errorf("seed %d, round %d, killed after %s: the task was run so often: %q", seed, round, after, runs)
+		}
+		u.must("redeploy", u.name, "--mode", "idle")
+	}
+	u.must("down", u.name, "--purge", "--yes")
+	u.nothingLeft(records)
+}
+
+// What Compose leaves when a recreate is killed, a container under another's id
+// and name, must be repaired by the next command and named; the container that
+// has run, with its fill and records, is the one that stays.
+func TestStaleTwins(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	twin := "0123456789ab_" + u.container()
+	u.must("up", u.name, "--mode", "idle", "--env", "KEPT=as typed")
+	id := u.inspect("{{.Id}}")
+	for _, verb := range []string{"stop", "start", "up", "redeploy"} {
+		// Killed before the new one got the name.
+		docker(t, "rename", u.container(), twin)
+		r := u.must(verb, u.name)
+		if !contains(r.stderr, "renaming "+twin+" to "+u.container()) {
+			t.Errorf("%s does not name it: %s", verb, r)
+		}
+		if now := u.inspect("{{.Id}}"); (now == id) != (verb != "redeploy") {
+			t.Errorf("%s: the container is %s, was %s", verb, now, id)
+		}
+	}
+	id = u.inspect("{{.Id}}")
+	labels := docker(t, "inspect", "--format", `{{range $k, $v := .Config.Labels}}{{$k}}={{$v}}{{"\n"}}{{end}}`, u.container())
+	leave := func() {
+		args := []string{"create", "--name", twin}
+		for _, l := range strings.Split(labels, "\n") {
+			args = append(args, "--label", l)
+		}
+		docker(t, append(args, u.inspect("{{.Config.Image}}"))...)
+	}
+	for _, verb := range []string{"stop", "up", "redeploy"} {
+		// Killed before the old one was removed.
+		leave()
+		r := u.must(verb, u.name)
+		if !contains(r.stderr, "removing "+twin) || dockerTry(t, "inspect", twin).code == 0 {
+			t.Errorf("%s does not remove and name it: %s", verb, r)
+		}
+		if now := u.inspect("{{.Id}}"); (now == id) != (verb != "redeploy") {
+			t.Errorf("%s: the container is %s, was %s", verb, now, id)
+		}
+	}
+	if filled, _ := u.file("/run/agent-container-secrets/environment"); !contains(filled, "KEPT=as typed\x00") {
+		t.Errorf("the value that was typed is lost: %q", filled)
+	}
+	leave()
+	u.must("down", u.name, "--purge", "--yes")
+	u.nothingLeft(0)
+}
+
+// An up that would make something else of a deployment whose redeploy was killed
+// after it had removed the old container must be refused.
+func TestInterruptedRedeployIsNotForgotten(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	u.must("up", u.name, "--mode", "idle", "--workspace", "ephemeral", "--env", "A=b")
+	u.endedAt("created", "kill", "redeploy", u.name)
+	r := u.want(2, "up", u.name)
+	if !contains(r.stderr, "was created by a command that was interrupted, and differs: mode: idle -> interactive") || !contains(r.stderr, "redeploy "+u.name) {
+		t.Error(r)
+	}
+	u.must("redeploy", u.name)
+	if got := strings.TrimSpace(u.must("exec", u.name, "--", "sh", "-c", "echo $A").stdout); got != "b" || u.inspect(`{{index .Config.Labels "agent-container.spec"}}`) == "" {
+		t.Errorf("the value is %q", got)
+	}
+}
