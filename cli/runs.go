@@ -22,6 +22,7 @@ func runsCommand() command {
 					&ucli.BoolFlag{Name: "diff", Usage: "print what the run changed in the repository instead"},
 					&ucli.BoolFlag{Name: "output", Usage: "print what the job wrote instead"},
 				}},
+			runsReportCommand(),
 		},
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -180,8 +178,6 @@ func (s Store) writeCut(host, deployment string, brought []*spec.Record, cut map
 		}
 		return err
 	}
-	if old, err := os.ReadFile(path); err == nil && string(old) == lines.String() {
-		return nil
-	}
-	return renameio.WriteFile(path, []byte(lines.String()), 0o600)
+	_, err := writeChanged(path, []byte(lines.String()))
+	return err
 }

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 
@@ -54,10 +56,19 @@ func (s Store) Attachment(r *spec.Record, suffix string) ([]byte, error) {
 	return b, err
 }
 
-// readRegular reads a file of at most limit bytes. Opening a FIFO would hang, and
-// what is larger was not written by us.
+// readRegular reads a file of at most limit bytes. We write no links and nothing
+// larger, and to open a FIFO would wait for its other end. fs.ErrNotExist means
+// that nothing has that name.
 func readRegular(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +78,24 @@ func readRegular(path string, limit int64) ([]byte, error) {
 	if info.Size() > limit {
 		return nil, fmt.Errorf("%s: larger than %d bytes", path, limit)
 	}
-	return os.ReadFile(path)
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, limit)
+	}
+	return b, err
+}
+
+// readDir lists a directory; one that is not there has nothing in it. A link to
+// nothing is there: its target is on a disk, say, that is not mounted.
+func readDir(path string) ([]fs.DirEntry, error) {
+	list, err := os.ReadDir(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return list, err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return nil, fmt.Errorf("%s: a link to nothing", path)
+	}
+	return nil, nil
 }
 
 // put writes a record unless the same one is there. It reports whether it wrote.
@@ -90,7 +118,7 @@ func writeChanged(path string, content []byte) (bool, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
 	}
-	return true, renameio.WriteFile(path, content, 0o600)
+	return true, renameio.WriteFile(path, content, 0o600, renameio.WithTempDir(filepath.Dir(path)))
 }
 
 // get reads one record, or nil when there is none.
@@ -116,38 +144,32 @@ const (
 	maxAttachment = spec.MaxOutputBytes + 4096 // and a word on what was left out
 )
 
-// Listing is what List found; Unreadable names the files that hold no record
-// of this version. They are kept as they are.
+// Listing is what List found; Unreadable says of each file or directory that is
+// not what it should be its path and why. They are kept as they are.
 type Listing struct {
 	Records    []*spec.Record
 	Unreadable []string
+
+	unreadable map[string]string // those of records, by the id that the file's name has
 }
 
 // List reads the records of one deployment, or of all when deployment is
 // empty, newest first.
 func (s Store) List(deployment string) (Listing, error) {
-	var l Listing
-	// Glob takes what it cannot read for empty.
-	if _, err := os.ReadDir(s.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	l := Listing{unreadable: map[string]string{}}
+	hosts, err := readDir(s.Dir)
+	if err != nil {
 		return l, fmt.Errorf("run records: %w", err)
 	}
-	pattern := filepath.Join("*", "*", "*.json")
-	if deployment != "" {
-		pattern = filepath.Join("*", deployment, "*.json")
-	}
-	paths, err := fs.Glob(os.DirFS(s.Dir), filepath.ToSlash(pattern))
-	if err != nil {
-		return l, err
-	}
-	for _, p := range paths {
-		part := strings.Split(p, "/")
-		r, err := s.get(part[0], part[1], strings.TrimSuffix(part[2], ".json"))
-		if err != nil {
-			l.Unreadable = append(l.Unreadable, err.Error())
-			continue
+	for _, host := range hosts {
+		names := []string{deployment}
+		if deployment == "" {
+			if names, err = dirNames(filepath.Join(s.Dir, host.Name())); err != nil {
+				l.Unreadable = append(l.Unreadable, err.Error())
+			}
 		}
-		if r != nil {
-			l.Records = append(l.Records, r)
+		for _, name := range names {
+			s.list(host.Name(), name, &l)
 		}
 	}
 	slices.SortFunc(l.Records, func(a, b *spec.Record) int {
@@ -159,29 +181,77 @@ func (s Store) List(deployment string) (Listing, error) {
 	return l, nil
 }
 
-// Find returns the one record whose id begins with prefix, or a *NotFoundError.
+// list adds the records of a deployment on a host to l.
+func (s Store) list(host, deployment string, l *Listing) {
+	names, err := dirNames(filepath.Join(s.Dir, host, deployment))
+	if err != nil {
+		l.Unreadable = append(l.Unreadable, err.Error())
+	}
+	for _, name := range names {
+		id, isRecord := strings.CutSuffix(name, ".json")
+		if !isRecord {
+			continue
+		}
+		r, err := s.get(host, deployment, id)
+		if err != nil {
+			l.Unreadable = append(l.Unreadable, err.Error())
+			l.unreadable[id] = err.Error()
+			continue
+		}
+		if r != nil { // it may be gone since
+			l.Records = append(l.Records, r)
+		}
+	}
+}
+
+func dirNames(path string) ([]string, error) {
+	entries, err := readDir(path)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
+// Find returns the one record whose id begins with prefix, or a *NotFoundError,
+// or what is wrong with the only file of such a name.
 func (s Store) Find(prefix string) (*spec.Record, error) {
 	l, err := s.List("")
 	if err != nil {
 		return nil, err
 	}
-	var found []*spec.Record
+	return l.Find(prefix)
+}
+
+// Find is Store.Find among the records of l.
+func (l Listing) Find(prefix string) (*spec.Record, error) {
+	found := map[string]*spec.Record{}
 	for _, r := range l.Records {
-		if r.ID == prefix {
-			return r, nil
-		}
-		if prefix != "" && strings.HasPrefix(r.ID, prefix) {
-			found = append(found, r)
-		}
+		found[r.ID] = r
 	}
-	if len(found) == 1 {
-		return found[0], nil
+	for id := range l.unreadable {
+		found[id] = nil
 	}
 	e := &NotFoundError{ID: prefix}
-	for _, r := range found {
-		e.Matches = append(e.Matches, r.ID)
+	for id := range found {
+		if id == prefix {
+			e.Matches = []string{id}
+			break
+		}
+		if prefix != "" && strings.HasPrefix(id, prefix) {
+			e.Matches = append(e.Matches, id)
+		}
 	}
-	return nil, e
+	if len(e.Matches) != 1 {
+		slices.Sort(e.Matches)
+		slices.Reverse(e.Matches)
+		return nil, e
+	}
+	id := e.Matches[0]
+	if found[id] == nil {
+		return nil, errors.New(l.unreadable[id])
+	}
+	return found[id], nil
 }
 
 // Remove deletes every record of a deployment.
