@@ -174,26 +174,37 @@ func (a *app) settingVariable(name string) string {
 	return a.env(name)
 }
 
-// engine finds the container engine, once.
-func (a *app) engine(ctx context.Context) (*engine.Engine, error) {
-	if a.openEngine == nil {
-		e, err := engine.Open(ctx, a.runner)
-		if err != nil {
-			return nil, err
-		}
-		a.openEngine = e
-		if a.settings != nil && a.settings.Get("runtime").Text == "" {
-			a.settings.Set("runtime", e.Runtime, "detected")
-		}
+// engine finds the container engine, once. What is asked of it first does not
+// wait for the answer to who it is; an engine that cannot be used is the error
+// of both.
+func (a *app) engine(ctx context.Context, meanwhile ...func(context.Context, *engine.Engine) error) (*engine.Engine, error) {
+	e, asks := a.openEngine, []func(context.Context) error{}
+	if e == nil {
+		e = engine.New(a.runner)
+		asks = append(asks, e.Answer)
 	}
-	return a.openEngine, nil
+	for _, ask := range meanwhile {
+		asks = append(asks, func(ctx context.Context) error { return ask(ctx, e) })
+	}
+	if err := together(ctx, asks...); err != nil {
+		return nil, err
+	}
+	a.openEngine = e
+	if a.settings != nil && a.settings.Get("runtime").Text == "" {
+		a.settings.Set("runtime", e.Runtime, "detected")
+	}
+	return e, nil
 }
 
 func (a *app) runs() runs.Store { return runs.Store{Dir: a.dirs.Data + "/runs"} }
 
-// say prints a line of the conversation.
+// maxSaid bounds a line of the conversation.
+const maxSaid = 16 << 10
+
+// say prints a line of the conversation: one line, and none that steers a
+// terminal, whatever a file's name, a child or a container has put into it.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.err, "agent-container: "+format+"\n", args...)
+	fmt.Fprintln(a.err, spec.Printable("agent-container: "+fmt.Sprintf(format, args...), maxSaid))
 }
 
 // streams are where a child's output goes: with --json stdout is the

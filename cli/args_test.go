@@ -96,8 +96,8 @@ func TestReorder(t *testing.T) {
 }
 
 func FuzzReorder(f *testing.F) {
-	// Whatever is typed, nothing may panic, no word be lost or made up, and a child's words stay complete and in order.
-	for _, seed := range []string{"up demo --task -x", "exec demo -- ls --json", "-v exec --json x", "runs list -- --", "up --env", "--", "", "exec demo\x00--json"} {
+	// Whatever is typed, nothing may panic, no word be lost or made up, arguments keep their order, a second time change nothing, and a child's words stay complete and in order.
+	for _, seed := range []string{"up demo --task -x", "exec demo -- ls --json", "-v exec --json x", "runs list -- --", "up --env", "--", "", "exec demo\x00--json", " -h", "up a b -- --json"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
@@ -120,9 +120,18 @@ func FuzzReorder(f *testing.F) {
 			}
 		}
 		missing := len(got) > 0 && takesAValue(got)
+		help := slices.Contains(got, "--help") || slices.Contains(got, "-h") // arguments are dropped then
 		for w, n := range typed {
-			if w != "--" && kept[w] < n && !globals[w] && !hasAlias(w) && !missing {
+			if w != "--" && kept[w] < n && !globals[w] && !hasAlias(w) && !missing && !help {
 				t.Errorf("%q: %q was lost: %q", words, w, got)
+			}
+		}
+		if i := slices.Index(got, "--"); i >= 0 && !missing && !help {
+			if !subsequence(got[i+1:], words) {
+				t.Errorf("%q: the arguments are in another order: %q", words, got)
+			}
+			if again := reorder(commands(), append([]string{"agent-container"}, got...))[1:]; !slices.Equal(again, got) {
+				t.Errorf("%q becomes %q, and that %q", words, got, again)
 			}
 		}
 		child := []string{"--json", "--", "-x", "up", ""}
@@ -131,6 +140,16 @@ func FuzzReorder(f *testing.F) {
 			t.Errorf("the child's words became %q, want %q", out, want)
 		}
 	})
+}
+
+// subsequence reports whether part is in whole, in its order.
+func subsequence(part, whole []string) bool {
+	for _, w := range whole {
+		if len(part) > 0 && part[0] == w {
+			part = part[1:]
+		}
+	}
+	return len(part) == 0
 }
 
 // takesAValue reports whether the last word is a flag that lacks its value.

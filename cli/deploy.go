@@ -120,14 +120,19 @@ func (a *app) subnet(ctx context.Context, e *engine.Engine, name string) (string
 
 // deploy is the one path that makes a deployment run: image, model, create,
 // fill, start. The caller holds its lock. Nothing is created before the image
-// is there and foreign things are ruled out, and old, the container that is
-// replaced, runs until then.
+// is there, foreign things are ruled out, and old, the container that is to be
+// replaced, is still what the decision was made on. It runs until then.
 func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *engine.Container) error {
 	name, m, file, release := d.spec.Name, newModel(e, d), "", func() {}
 	defer func() { release() }()
 	return take(ctx,
-		step{"checked", func() error { return checkForeign(ctx, e, d) }},
-		step{"image", func() (err error) { m.Image, err = a.ensureImage(ctx, e, d.imageWish()); return err }},
+		step{"checked", func() error {
+			return together(ctx,
+				func(ctx context.Context) error { return a.unchanged(ctx, e, name, old) },
+				func(ctx context.Context) error { return checkForeign(ctx, e, d) },
+				func(ctx context.Context) (err error) { m.Image, err = a.ensureImage(ctx, e, d.imageWish()); return err },
+			)
+		}},
 		step{"network", func() error {
 			free, err := a.network(ctx, e, &m)
 			if err == nil {
@@ -147,7 +152,7 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *
 		step{"filled", func() error {
 			return attempted("fill", name, e.Fill(ctx, compose.ProjectName(name), d.fill.write))
 		}},
-		step{"started", func() error { return attempted("start", name, e.Start(ctx, name, d.services != nil)) }},
+		step{"started", func() error { return attempted("start", name, a.startCreated(ctx, e, d, m, file)) }},
 	)
 }
 
@@ -245,6 +250,28 @@ func (a *app) create(ctx context.Context, e *engine.Engine, m compose.Model, fil
 	}
 }
 
+// startCreated starts what was created and filled. The removal of the last
+// deployment beside this one, which need not share our locks, may have taken the
+// shared bridge with it after ours was created. A container keeps the id of the
+// network it was created for, so it is made and filled again.
+func (a *app) startCreated(ctx context.Context, e *engine.Engine, d *deployment, m compose.Model, file string) error {
+	for attempt := 1; ; attempt++ {
+		err := e.Start(ctx, d.spec.Name, d.services != nil)
+		if attempt == createAttempts || m.Services != nil || !engine.NetworkGone(err) {
+			return err
+		}
+		if err := e.EnsureSharedNetwork(ctx); err != nil {
+			return err
+		}
+		if err := a.create(ctx, e, m, file); err != nil {
+			return err
+		}
+		if err := e.Fill(ctx, compose.ProjectName(d.spec.Name), d.fill.write); err != nil {
+			return err
+		}
+	}
+}
+
 // volumeNames are the engine's names of the volumes that s needs.
 func volumeNames(s spec.Spec) []string {
 	var names []string
@@ -327,7 +354,7 @@ func (a *app) writeModel(m compose.Model) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, modelFile)
-	return path, renameio.WriteFile(path, content, 0o600)
+	return path, renameio.WriteFile(path, content, 0o600, renameio.WithTempDir(dir))
 }
 
 // forgetUntouched removes the state directory of a deployment that was refused

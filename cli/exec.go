@@ -31,6 +31,9 @@ func (a *app) exec(ctx context.Context, c *ucli.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if found, err = a.revive(ctx, e, found, s); err != nil {
+		return nil, err
+	}
 	if found.State.Status != "running" {
 		next := "run: agent-container up " + s.Name
 		if s.Mode == spec.Headless {

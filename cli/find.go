@@ -11,8 +11,8 @@ import (
 )
 
 // begin is the beginning of every command on one deployment: its name checked,
-// the directories and the engine found.
-func (a *app) begin(ctx context.Context, c *ucli.Context) (string, *engine.Engine, error) {
+// the directories and the engine found, and what else is asked meanwhile.
+func (a *app) begin(ctx context.Context, c *ucli.Context, meanwhile ...func(context.Context, *engine.Engine) error) (string, *engine.Engine, error) {
 	name, err := deploymentName(c)
 	if err != nil {
 		return "", nil, err
@@ -20,28 +20,31 @@ func (a *app) begin(ctx context.Context, c *ucli.Context) (string, *engine.Engin
 	if err := a.places(); err != nil {
 		return "", nil, err
 	}
-	e, err := a.engine(ctx)
+	e, err := a.engine(ctx, meanwhile...)
 	return name, e, err
 }
 
 // beginChange is begin for a command that changes a deployment, which has to
 // exist: what an interrupted recreate has left is repaired first.
 func (a *app) beginChange(ctx context.Context, c *ucli.Context) (*engine.Engine, *engine.Container, spec.Spec, error) {
-	name, e, err := a.begin(ctx, c)
-	if err != nil {
-		return nil, nil, spec.Spec{}, err
-	}
-	found, s, err := a.currentRepaired(ctx, e, name)
-	return e, found, s, err
+	return a.beginWith(ctx, c, a.findRepaired)
 }
 
 // named is begin for a command that looks at a deployment, which has to exist.
 func (a *app) named(ctx context.Context, c *ucli.Context) (*engine.Engine, *engine.Container, spec.Spec, error) {
-	name, e, err := a.begin(ctx, c)
+	return a.beginWith(ctx, c, a.find)
+}
+
+func (a *app) beginWith(ctx context.Context, c *ucli.Context, find func(context.Context, *engine.Engine, string) (*engine.Container, error)) (*engine.Engine, *engine.Container, spec.Spec, error) {
+	var found *engine.Container
+	name, e, err := a.begin(ctx, c, func(ctx context.Context, e *engine.Engine) (err error) {
+		found, err = find(ctx, e, c.Args().First())
+		return err
+	})
 	if err != nil {
 		return nil, nil, spec.Spec{}, err
 	}
-	found, s, err := a.current(ctx, e, name)
+	found, s, err := existing(found, nil, name)
 	return e, found, s, err
 }
 
@@ -50,12 +53,6 @@ func (a *app) named(ctx context.Context, c *ucli.Context) (*engine.Engine, *engi
 // name belongs to something else.
 func (a *app) current(ctx context.Context, e *engine.Engine, name string) (*engine.Container, spec.Spec, error) {
 	c, err := a.find(ctx, e, name)
-	return existing(c, err, name)
-}
-
-// currentRepaired is current after findRepaired.
-func (a *app) currentRepaired(ctx context.Context, e *engine.Engine, name string) (*engine.Container, spec.Spec, error) {
-	c, err := a.findRepaired(ctx, e, name)
 	return existing(c, err, name)
 }
 

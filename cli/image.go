@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/agent-container/agent-container/compose"
@@ -106,13 +107,14 @@ func (a *app) buildImage(ctx context.Context, e *engine.Engine, w imageWish, nam
 	defer logFile.Close()
 	a.say("building %s (log: %s)", name, logPath)
 	progress := newBuildProgress(a.err, a.errTerminal)
+	log := &keptError{to: logFile}
 	b := engine.Build{
 		Tag:     name,
 		Args:    build.Args(),
 		Labels:  map[string]string{compose.LabelBuilt: time.Now().UTC().Format(time.RFC3339)},
 		Anew:    w.anew,
 		Context: build.WriteTar,
-		Log:     io.MultiWriter(logFile, progress),
+		Log:     io.MultiWriter(log, progress),
 	}
 	if w.caBundle != "none" {
 		b.CA = w.caBundle
@@ -120,6 +122,9 @@ func (a *app) buildImage(ctx context.Context, e *engine.Engine, w imageWish, nam
 	started := time.Now()
 	err = e.Build(ctx, b)
 	progress.finish()
+	if err != nil && log.err != nil {
+		return fmt.Errorf("log of the build of %s: %w", name, log.err) // the builder ended because nobody took its output
+	}
 	if err != nil {
 		return a.buildFailure(ctx, e, name, logPath, progress, err)
 	}
@@ -141,6 +146,21 @@ func (a *app) buildFailure(ctx context.Context, e *engine.Engine, name, logPath 
 		fmt.Fprintln(a.err, "  "+spec.Printable(line, 500))
 	}
 	return fail(exitFailed, "read the whole log: "+logPath, "build of %s failed: %w", name, err)
+}
+
+// keptError remembers why a write failed: whoever writes through a child's output
+// hears only that the child has failed.
+type keptError struct {
+	to  io.Writer
+	err error
+}
+
+func (k *keptError) Write(b []byte) (int, error) {
+	n, err := k.to.Write(b)
+	if err != nil {
+		k.err = err
+	}
+	return n, err
 }
 
 func (a *app) buildLog(agent string) (string, *os.File, error) {
@@ -187,17 +207,18 @@ func (a *app) baseCandidates(w imageWish) []string {
 	return []string{w.base, compose.BootstrapImage}
 }
 
+// findBase returns the first of candidates that is on the engine, the zero value
+// when none is.
 func findBase(ctx context.Context, e *engine.Engine, candidates []string) (baseImage, error) {
-	for _, name := range candidates {
-		found, err := e.FindImage(ctx, name)
-		if err != nil || found != nil {
-			if found == nil {
-				return baseImage{}, err
-			}
-			return baseImage{name, found.ID}, nil
-		}
+	found, err := e.FindImages(ctx, candidates...)
+	if err != nil || len(found) == 0 {
+		return baseImage{}, err
 	}
-	return baseImage{}, nil
+	name := candidates[0]
+	if slices.Contains(found[0].RepoTags, compose.BootstrapImage) {
+		name = compose.BootstrapImage
+	}
+	return baseImage{name, found[0].ID}, nil
 }
 
 // fetchBase pulls the base or makes it.
@@ -235,7 +256,12 @@ func (a *app) bootstrapBase(ctx context.Context, e *engine.Engine) error {
 		return err
 	}
 	defer logFile.Close()
-	if err := e.BootstrapBase(ctx, logFile); err != nil {
+	log := &keptError{to: logFile}
+	err = e.BootstrapBase(ctx, log)
+	if err != nil && log.err != nil {
+		return fmt.Errorf("log of %s: %w", compose.BootstrapImage, log.err)
+	}
+	if err != nil {
 		return fail(exitFailed, "reach a registry, set base_image, or as root install debootstrap and run: agent-container build; log: "+logPath, "%w", err)
 	}
 	return nil

@@ -44,11 +44,11 @@ func (a *app) list(ctx context.Context, _ *ucli.Context) (any, error) {
 	if err := a.places(); err != nil {
 		return nil, err
 	}
-	e, err := a.engine(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := e.Containers(ctx, "")
+	var all []*engine.Container
+	_, err := a.engine(ctx, func(ctx context.Context, e *engine.Engine) (err error) {
+		all, err = e.Containers(ctx, "")
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func TestLockRefusesWhatIsNoFile(t *testing.T) {
 }
 
 func TestLockWhateverItHolds(t *testing.T) {
-	// A lock file's text must not matter: the lock is had whatever it is, and whoever finds it held is told a short line.
+	// A lock file's text must not matter: the lock is had whatever it is, and whoever finds it held is told so on a short line, without a text that is too long for a note.
 	for about, content := range map[string]string{"empty": "", "cut": "pid 1", "garbage": "\xff\x00\x1b[2J\n\n", "long": strings.Repeat("x", 1<<20)} {
 		a, path := lockingApp(t)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -118,7 +118,7 @@ func TestLockWhateverItHolds(t *testing.T) {
 		}
 		soon(t, about, func() { _, err = a.lock("web") })
 		var busy *busyError
-		if !errors.As(err, &busy) || len(err.Error()) > 300 || strings.ContainsAny(err.Error(), "\x1b\n\x00") {
+		if !errors.As(err, &busy) || busy.holder != "" || len(err.Error()) > 300 || strings.ContainsAny(err.Error(), "\x1b\n\x00") {
 			t.Errorf("%s: while held: %.400q", about, err)
 		}
 		release()

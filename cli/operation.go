@@ -49,7 +49,7 @@ func (a *app) beginOperation(name string, op operation) error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(a.operationPath(name), b, 0o600)
+	return renameio.WriteFile(a.operationPath(name), b, 0o600, renameio.WithTempDir(a.dirs.Deployment(engine.LocalHost, name)))
 }
 
 // endOperation forgets what was begun. It is a cache: what cannot be removed is

@@ -22,11 +22,7 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	if err := a.config(); err != nil {
 		return nil, err
 	}
-	name, e, err := a.begin(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	old, s, err := a.currentRepaired(ctx, e, name)
+	e, old, s, err := a.beginChange(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +49,7 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 		return a.resume(ctx, c, e, old, s)
 	}
 	for _, change := range spec.Changes(s, next) {
-		a.say("%s: %s", name, change)
+		a.say("%s: %s", s.Name, change)
 	}
 	return a.deployAndReport(ctx, c, e, "redeploy", d, old)
 }

@@ -25,7 +25,12 @@ func twinOf(c *engine.Container) string {
 // findRepaired is find after the repair of what an interrupted recreate has left:
 // of a container and its twins one stays, under the name.
 func (a *app) findRepaired(ctx context.Context, e *engine.Engine, name string) (*engine.Container, error) {
-	all, err := e.Containers(ctx, name)
+	var all []*engine.Container
+	var named *engine.Container
+	err := together(ctx,
+		func(ctx context.Context) (err error) { all, err = e.Containers(ctx, name); return err },
+		func(ctx context.Context) (err error) { named, err = a.find(ctx, e, name); return err }, // something else may have the name
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +48,7 @@ func (a *app) findRepaired(ctx context.Context, e *engine.Engine, name string) (
 		}
 		return a.find(ctx, e, name)
 	}
-	if i := slices.IndexFunc(all, (*engine.Container).IsAgent); i >= 0 {
-		return all[i], nil
-	}
-	return a.find(ctx, e, name) // something else may have the name
+	return named, nil
 }
 
 // repairTwins leaves one container of each name.

@@ -34,23 +34,51 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
 		}
 		return nil, refuse("run: agent-container redeploy "+s.Name+" --task ...", "%s is a finished job: a task is a one-shot instruction", s.Name)
 	}
-	if err := a.startAgain(ctx, e, found); err != nil {
+	if err := a.startAgain(ctx, e, found, s); err != nil {
 		return nil, err
 	}
 	return a.awaitAndReport(ctx, e, s, true)
 }
 
 // startAgain starts a stopped deployment with the fill it has.
-func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Container) error {
-	release, err := a.lockUnchanged(ctx, e, c.Deployment(), c)
+func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) error {
+	release, err := a.lockUnchanged(ctx, e, s.Name, c)
 	if err != nil {
 		return err
 	}
 	defer release()
-	a.endOperation(c.Deployment())
+	a.endOperation(s.Name)
 	// The last start's status is still there; nobody may take it for this one's.
 	if err := e.Fill(ctx, c.ID, freshStatus); err != nil {
-		return fmt.Errorf("start %s: %w", c.Deployment(), err)
+		return fmt.Errorf("start %s: %w", s.Name, err)
 	}
-	return e.Start(ctx, c.Deployment(), c.HasServices())
+	if !c.ShouldRun() { // it was stopped by us
+		if err := a.stay(ctx, e, s, false); err != nil {
+			return err
+		}
+	}
+	if err := e.Start(ctx, s.Name, c.HasServices()); err != nil {
+		hint := ""
+		if engine.NetworkGone(err) {
+			hint = "its network was removed; make it anew: agent-container redeploy " + s.Name
+		}
+		return fail(exitFailed, hint, "start %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// revive starts a deployment that the engine has ended, and nobody has stopped.
+func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*engine.Container, error) {
+	if s.Mode == spec.Headless || !c.ShouldRun() {
+		return c, nil
+	}
+	a.say("%s was ended by the engine, not by stop: starting it", s.Name)
+	if err := a.startAgain(ctx, e, c, s); err != nil {
+		return nil, err
+	}
+	if _, err := a.await(ctx, e, s.Name); err != nil {
+		return nil, err
+	}
+	c, _, err := a.current(ctx, e, s.Name)
+	return c, err
 }

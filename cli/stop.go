@@ -6,6 +6,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
 )
 
 func stopCommand() command {
@@ -28,6 +29,9 @@ func (a *app) stop(ctx context.Context, c *ucli.Context) (any, error) {
 	a.endOperation(s.Name)
 	changed := found.State.Alive()
 	if err := a.stopAll(ctx, e, s.Name); err != nil {
+		return nil, err
+	}
+	if err := a.stay(ctx, e, s, true); err != nil {
 		return nil, err
 	}
 	now, err := e.Inspect(ctx, found.ID)
@@ -67,4 +71,21 @@ func (a *app) stopAll(ctx context.Context, e *engine.Engine, name string) error 
 		return err
 	}
 	return e.Stop(ctx, services...)
+}
+
+// stay notes on the containers of a session or of an idle deployment, and on its
+// services, whether they are to stay stopped. A job's never start by themselves.
+func (a *app) stay(ctx context.Context, e *engine.Engine, s spec.Spec, stopped bool) error {
+	if s.Mode == spec.Headless {
+		return nil
+	}
+	all, err := e.Containers(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, c := range all {
+		ids = append(ids, c.ID)
+	}
+	return e.Stay(ctx, stopped, ids...)
 }

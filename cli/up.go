@@ -31,11 +31,18 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 	if err := a.config(); err != nil {
 		return nil, err
 	}
+	// Bad input is refused whatever the engine says. Only a typed directory may be
+	// right for a deployment that exists and wrong for a new one.
 	wanted, inputErr := a.newSpec(c, name)
-	e, err := a.engine(ctx)
-	if inputErr != nil && (err != nil || !slices.Contains(specFieldsTyped(c), "workspace-dir")) {
-		// Bad input is refused whatever the engine says. Only a typed directory
-		// may be right for a deployment that exists and wrong for a new one.
+	if inputErr != nil && !slices.Contains(specFieldsTyped(c), "workspace-dir") {
+		return nil, inputErr
+	}
+	var found *engine.Container
+	e, err := a.engine(ctx, func(ctx context.Context, e *engine.Engine) (err error) {
+		found, err = a.findRepaired(ctx, e, name)
+		return err
+	})
+	if err != nil && inputErr != nil {
 		return nil, inputErr
 	}
 	if err != nil {
@@ -43,10 +50,6 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 		if _, inputErr := a.prepare(ctx, c, wanted, nil); inputErr != nil {
 			return nil, inputErr
 		}
-		return nil, err
-	}
-	found, err := a.findRepaired(ctx, e, name)
-	if err != nil {
 		return nil, err
 	}
 	if found != nil && found.State.Status != "created" {
@@ -91,7 +94,7 @@ func refuseInterrupted(found *engine.Container, wanted spec.Spec) error {
 // waits or follows. old is the container that the decision was made on.
 func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.Engine, verb string, d *deployment, old *engine.Container) (any, error) {
 	name := d.spec.Name
-	release, err := a.lockUnchanged(ctx, e, name, old)
+	release, err := a.lock(name)
 	if err != nil {
 		return nil, err
 	}
@@ -171,15 +174,21 @@ func (a *app) lockUnchanged(ctx context.Context, e *engine.Engine, name string, 
 	if err != nil {
 		return nil, err
 	}
-	now, err := a.find(ctx, e, name)
-	if err == nil && (now == nil) != (old == nil) || now != nil && old != nil && now.ID != old.ID {
-		err = fail(exitBusy, "run the command again", "another operation changed %s meanwhile", name)
-	}
-	if err != nil {
+	if err := a.unchanged(ctx, e, name, old); err != nil {
 		release()
 		return nil, err
 	}
 	return release, nil
+}
+
+// unchanged returns a *failure with code 6 when the deployment's container is
+// another one than old.
+func (a *app) unchanged(ctx context.Context, e *engine.Engine, name string, old *engine.Container) error {
+	now, err := a.find(ctx, e, name)
+	if err == nil && ((now == nil) != (old == nil) || now != nil && old != nil && now.ID != old.ID) {
+		err = fail(exitBusy, "run the command again", "another operation changed %s meanwhile", name)
+	}
+	return err
 }
 
 // announce says what is worth knowing before a deploy.
@@ -268,7 +277,7 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 	case s.Mode == spec.Headless:
 		return a.reportFinished(ctx, c, e, found, s)
 	}
-	if err := a.startAgain(ctx, e, found); err != nil {
+	if err := a.startAgain(ctx, e, found, s); err != nil {
 		return nil, err
 	}
 	return a.awaitAndReport(ctx, e, s, true)

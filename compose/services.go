@@ -3,6 +3,7 @@ package compose
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -72,12 +73,18 @@ type ServicesError struct {
 	Hint    string
 }
 
+// Error is one line: names in the file, and what Compose says of them, may hold
+// anything.
 func (e *ServicesError) Error() string {
+	where := e.File
 	if e.Line > 0 {
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
+		where = fmt.Sprintf("%s:%d", e.File, e.Line)
 	}
-	return fmt.Sprintf("%s: %s", e.File, e.Problem)
+	return spec.Printable(where+": "+e.Problem, maxProblem)
 }
+
+// maxProblem bounds a refusal.
+const maxProblem = 4096
 
 // What a services file may hold. Everything else is refused by name: a list of
 // what is forbidden would miss the key that a later Compose version adds.
@@ -107,18 +114,32 @@ func ParseServices(ctx context.Context, name, file, dir string, content []byte, 
 		ConfigFiles: []types.ConfigFile{{Filename: file, Content: content}},
 		Environment: env,
 	}
-	project, err := loader.LoadWithContext(ctx, details, func(o *loader.Options) {
+	project, err := loadServices(ctx, details, name)
+	if err != nil {
+		return nil, &ServicesError{File: file, Problem: firstLine(err.Error())}
+	}
+	s := &Services{project: project}
+	if err := s.check(file); err != nil {
+		return nil, err
+	}
+	return s, s.allWritable(file)
+}
+
+// loadServices is Compose's own reading. It panics at some files that its schema
+// lets pass, such as ulimits {A: {hard: null}} (compose-go 2.16.2).
+func loadServices(ctx context.Context, details types.ConfigDetails, name string) (p *types.Project, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("unreadable for Compose: %v", reason)
+		}
+	}()
+	return loader.LoadWithContext(ctx, details, func(o *loader.Options) {
 		o.SetProjectName(ProjectName(name), true)
 		o.SkipInclude, o.SkipExtends = true, true
 		o.Interpolate.Substitute = func(text string, lookup template.Mapping) (string, error) {
 			return template.SubstituteWithOptions(text, lookup, template.WithoutLogging, template.WithReplacementFunction(onlySetVariables))
 		}
 	})
-	if err != nil {
-		return nil, &ServicesError{File: file, Problem: firstLine(err.Error())}
-	}
-	s := &Services{project: project}
-	return s, s.check(file)
 }
 
 // onlySetVariables makes a variable that is not set an error. Compose takes it
@@ -185,13 +206,22 @@ func checkVolumeKeys(file string, volumes *yaml.Node) error {
 	return nil
 }
 
-// onlyWritable refuses the texts that compose-go's YAML writes and then reads
+// unwritable reports whether compose-go's YAML writes text and then reads it
 // back changed: several lines of which the first begins with a tab or a Unicode
-// line end (go.yaml.in/yaml/v4 4.0.0-rc.4).
+// line end, or follows an empty one and begins with a space
+// (go.yaml.in/yaml/v4 4.0.0-rc.4).
+func unwritable(text string) bool {
+	first := strings.TrimLeft(text, "\n")
+	return strings.Contains(text, "\n") && strings.HasPrefix(first, "\t") || strings.HasPrefix(text, "\n") && strings.HasPrefix(first, " ") ||
+		strings.HasPrefix(first, "\u2028") || strings.HasPrefix(first, "\u2029")
+}
+
+const unwritableProblem = "a text of several lines may not begin with a tab, a Unicode line end, or an empty line and a space"
+
+// onlyWritable refuses unwritable texts of the file itself, with their line.
 func onlyWritable(file string, node *yaml.Node) error {
-	text := strings.TrimLeft(node.Value, "\n")
-	if strings.Contains(node.Value, "\n") && strings.HasPrefix(text, "\t") || strings.HasPrefix(text, "\u2028") || strings.HasPrefix(text, "\u2029") {
-		return &ServicesError{File: file, Line: node.Line, Problem: "a text of several lines may not begin with a tab or a Unicode line end"}
+	if unwritable(node.Value) {
+		return &ServicesError{File: file, Line: node.Line, Problem: unwritableProblem}
 	}
 	for _, n := range node.Content {
 		if err := onlyWritable(file, n); err != nil {
@@ -199,6 +229,27 @@ func onlyWritable(file string, node *yaml.Node) error {
 		}
 	}
 	return nil
+}
+
+// allWritable is onlyWritable for what variables and Compose have made of the
+// file.
+func (s *Services) allWritable(file string) error {
+	content, err := s.project.MarshalJSON()
+	if err != nil {
+		return &ServicesError{File: file, Problem: firstLine(err.Error())}
+	}
+	for dec := json.NewDecoder(bytes.NewReader(content)); ; {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return &ServicesError{File: file, Problem: firstLine(err.Error())}
+		}
+		if text, ok := token.(string); ok && unwritable(text) {
+			return &ServicesError{File: file, Problem: unwritableProblem}
+		}
+	}
 }
 
 // onlyKeys refuses a mapping with a key that is not allowed. Aliases and merge

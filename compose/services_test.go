@@ -5,6 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/agent-container/agent-container/spec"
 )
 
 const servicesFile = "/config/web.services.yaml"
@@ -71,10 +75,12 @@ func TestServicesRefused(t *testing.T) {
 		{one("environment: {A: $MISSING}"), 0, "variable MISSING is not set", ""},
 		{one("environment: {'A$B': c}"), 0, "with a $ in its name", ""},
 		{one(`command: ["a", "\tb\nc"]`), 4, "may not begin with a tab", ""},
+		{one(`environment: {A: "\n\n b"}`), 4, "an empty line and a space", ""},
 		{one("env_file: absent.env"), 0, "env file /config/absent.env not found", ""},
 		{one("build: {context: ., privileged: true}"), 0, `service "db" asks for a privileged build`, ""},
 		{one("build: {context: ., network: host}"), 0, `service "db" asks for a privileged build`, ""},
 		{one("build: {context: ., entitlements: [security.insecure]}"), 0, `service "db" asks for a privileged build`, ""},
+		{one("ulimits: {A: {hard}}"), 0, "unreadable for Compose: ", ""}, // it panics
 		{one("sysctls: {kernel.shmmax: 1}"), 0, "sets sysctl kernel.shmmax", ""},
 		{one("sysctls: [net.core.somaxconn=1, vm.overcommit_memory=1]"), 0, "sets sysctl vm.overcommit_memory", ""},
 		{"services:\n  db: {image: x}\nvolumes:\n  a:\n    <<: {driver: local}\n", 5, `key "volumes.a.<<" is not allowed`, ""},
@@ -99,6 +105,19 @@ func servicesError(t *testing.T, text string, env map[string]string) *ServicesEr
 		t.Fatalf("%q: error is %T %v, want *ServicesError", text, err, err)
 	}
 	return e
+}
+
+func TestServicesVariableRefused(t *testing.T) {
+	// A variable's value that would not survive the file must be refused as a text of the file itself is; any other must be taken as it is.
+	for value, taken := range map[string]bool{"a\n b\n": true, " a\nb": true, "\n\na": true, "\ta": true, "\n b": false, "\n\n  b\nc": false, "\ta\nb": false, "\u2028": false} {
+		s, err := parseText(one("environment: {A: $V}"), map[string]string{"V": value})
+		if (err == nil) != taken || err != nil && !strings.Contains(err.Error(), "a text of several lines may not begin with") {
+			t.Errorf("%q: %v", value, err)
+		}
+		if taken && (err != nil || *s.project.Services["db"].Environment["A"] != value) {
+			t.Errorf("%q became something else", value)
+		}
+	}
 }
 
 func TestServicesPrivilegesRefused(t *testing.T) {
@@ -150,22 +169,57 @@ func TestServicesBindAllowed(t *testing.T) {
 }
 
 func FuzzParseServices(f *testing.F) {
-	// Arbitrary bytes must be refused as a *ServicesError of one line, or hold nothing but allowed services.
-	for _, s := range []string{goldenServices, one("privileged: true"), "services:\n  a: {image: x}\n---\nservices: {agent: {image: x}}", "services: {a: {<<: &x {image: b}}}", "services: !reset null"} {
+	// Arbitrary bytes must be refused as a *ServicesError of one line, or hold nothing but allowed services, confined as all are, that survive the file and Compose's reading of it.
+	for _, s := range []string{
+		goldenServices, one("privileged: true"), "services:\n  a: {image: x}\n---\nservices: {agent: {image: x}}", "services: {a: {<<: &x {image: b}}}", "services: !reset null",
+		one("environment: {A: $TAB, B: $PLAIN}"), one("command: [a, $SPACE]"), one("build: {context: ./x, args: {A}}"),
+		one("volumes: ['/srv/a:/b:ro', 'c:/d']") + "volumes: {c: {driver_opts: {type: none, o: bind, device: /srv}}}\n",
+		one("environment: {A: \"$$B ${C:-d}\\n\\te\"}"), one("command: [sh, -c, 'echo $$HOME']"), one("healthcheck: {test: [CMD, x], interval: 1s}"),
+		"services: {\"0\\n\\e[2J\"}", one("ulimits: {A: {hard}}"), one("build: {context: ./x, args: {A: '$$'}}"), one("ulimits: {nofile: {soft: 1, hard: 2}}"), one("tmpfs: /tmp\n    sysctls: {net.core.somaxconn: 1}"),
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := parseText(text, nil)
+		s, err := parseText(text, map[string]string{"TAB": "\tb\nc", "SPACE": "\n b", "PLAIN": "a\n b"})
 		if err != nil {
-			if !IsServicesError(err) || strings.Contains(err.Error(), "\n") {
+			line := err.Error()
+			if !IsServicesError(err) || line != spec.Printable(line, len(line)) || len(line) > 5000 || !strings.HasPrefix(line, servicesFile+":") {
 				t.Errorf("%q: %T %q", text, err, err)
 			}
 			return
 		}
-		for name, svc := range s.project.Services {
-			if name == AgentService || svc.Privileged || svc.NetworkMode+svc.Pid+svc.Ipc != "" || len(svc.CapAdd)+len(svc.Devices)+len(svc.Ports) > 0 {
-				t.Errorf("%q: service %s was accepted", text, name)
+		m := model("web", spec.Interactive, spec.Persistent)
+		m.Host.Subnet, m.Services = "10.213.0.0/28", s
+		p := m.Project()
+		for name, svc := range p.Services {
+			if name == AgentService {
+				continue
 			}
+			if svc.Privileged || svc.NetworkMode+svc.Pid+svc.Ipc+svc.Uts+svc.UserNSMode+svc.Cgroup+svc.CgroupParent+svc.Runtime != "" ||
+				len(svc.Devices)+len(svc.Ports)+len(svc.VolumesFrom)+len(svc.GroupAdd)+len(svc.Secrets)+len(svc.Configs)+len(svc.DeviceCgroupRules) > 0 ||
+				len(svc.CapAdd) != 6 || len(svc.CapDrop) != 1 || len(svc.SecurityOpt) != 1 || !Owned(svc.Labels, "web") || svc.ContainerName != "agent-container-web."+name {
+				t.Errorf("%q: service %s was accepted: %+v", text, name, svc)
+			}
+			for _, v := range svc.Volumes {
+				if v.Type == "bind" && HoldsSocket(v.Source) {
+					t.Errorf("%q: service %s mounts %s", text, name, v.Source)
+				}
+			}
+		}
+		content, err := m.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := load(t, content)
+		for _, project := range []*types.Project{p, got} {
+			for _, svc := range project.Services {
+				if svc.Build != nil && len(svc.Build.Args) == 0 {
+					svc.Build.Args = nil // no arguments are none
+				}
+			}
+		}
+		if d := sameProject(p, got); d != "" {
+			t.Errorf("%q does not survive: %s", text, d)
 		}
 	})
 }

@@ -18,10 +18,10 @@ stopped() {
 	exec "$guest" stopped
 }
 
-# phase NAME runs one step. A job ends with a failed one; elsewhere it is a
-# state that can be looked at: a crash loop would refuse every exec.
-phase() {
-	"$guest" phase "$1" & # in the background: bash answers a signal only while it waits
+# phases NAME... runs steps in order. A job ends with a failed one; elsewhere it
+# is a state that can be looked at: a crash loop would refuse every exec.
+phases() {
+	"$guest" phase "$@" & # in the background: bash answers a signal only while it waits
 	child=$!
 	wait "$child" || failed $?
 	child=
@@ -32,23 +32,18 @@ failed() {
 	exec "$guest" hold
 }
 
-phase record
-phase environment
-phase git
-phase config
-phase seed
-phase agent
+phases record environment git config seed agent
 
 case $mode in
 headless)
 	exec "$guest" headless # which also takes over the signals
 	;;
 interactive)
-	phase session
+	phases session
 	;;
 idle) ;;
 *)
-	phase mode
+	phases mode
 	;;
 esac
 

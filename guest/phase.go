@@ -22,13 +22,26 @@ var phases = map[string]func(*guest) error{
 	"mode":        (*guest).unknownMode,
 }
 
-// phase NAME runs one step of the set-up, at most as long as a phase may take
-// and the job's time lasts. When it fails, status and record say why.
+// phase NAME... runs steps of the set-up, each at most as long as a phase may
+// take and the job's time lasts. When one fails, status and record say why.
 func (g *guest) phase(args []string) error {
-	if len(args) != 1 || phases[args[0]] == nil {
-		return fmt.Errorf("usage: phase NAME, not %q", args)
+	if len(args) == 0 {
+		return errors.New("usage: phase NAME [NAME]")
 	}
-	name := args[0]
+	for _, name := range args {
+		if phases[name] == nil {
+			return fmt.Errorf("no phase %q", name)
+		}
+	}
+	for _, name := range args {
+		if err := g.runPhase(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *guest) runPhase(name string) error {
 	if err := g.setStatus(spec.Status{State: spec.Starting, Phase: name}); err != nil {
 		return err
 	}

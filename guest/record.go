@@ -42,7 +42,9 @@ func (g *guest) openRecord(attempt int) error {
 		r.Attempt = attempt
 	}
 	j, jobErr := g.job()
-	if task, err := os.ReadFile(g.fill(spec.FillTask)); err == nil {
+	// A session that begins again does not get its task again.
+	again := g.mode == spec.Interactive && exists(g.fill(spec.FileConsumed))
+	if task, err := os.ReadFile(g.fill(spec.FillTask)); err == nil && !again {
 		r.SetTask(task, j.RecordTask)
 	}
 	if err := g.writeRecord(r); err != nil {

@@ -164,6 +164,22 @@ func TestTaskIsRunOnce(t *testing.T) {
 	}
 }
 
+func TestTaskOfASessionThatBeginsAgain(t *testing.T) {
+	// A session that begins again does not get its task again, and its new record must not say so.
+	b := newBox(t, "claude", spec.Interactive)
+	b.fill(spec.FillTask, "once")
+	for i, want := range []int64{4, 0} {
+		if code, _, out := b.guest("phase", "record"); code != 0 {
+			t.Fatal(out)
+		}
+		list := b.records()
+		if last := list[len(list)-1]; len(list) != i+1 || last.TaskBytes != want || (last.Task != nil) != (want > 0) {
+			t.Errorf("record %d of %d: %d bytes of task", i+1, len(list), last.TaskBytes)
+		}
+		b.fill(spec.FileConsumed, "")
+	}
+}
+
 func TestSpoiledRecord(t *testing.T) {
 	// What an agent does to its record must not keep the container from starting again.
 	for name, spoil := range map[string]func(b *box){

@@ -49,8 +49,15 @@ type ExitError struct {
 
 func (e *ExitError) Error() string {
 	status := fmt.Sprintf("exit status %d", e.Code)
-	// docker 28 ends some errors with a line that says no more than that.
-	text := lastLine(strings.TrimSuffix(strings.TrimSpace(e.Stderr), status))
+	// docker 28 ends some errors with a line that says no more than that, and
+	// start ends with one that names the container; the reason stands before.
+	said := strings.TrimSuffix(strings.TrimSpace(e.Stderr), status)
+	text := lastLine(said)
+	if strings.HasPrefix(text, "Error: failed to start containers:") {
+		if reason := lastLine(strings.TrimSuffix(strings.TrimSpace(said), text)); reason != "" {
+			text = reason
+		}
+	}
 	if text == "" {
 		text = status
 	}

@@ -94,10 +94,7 @@ func (f fakeDocker) run(argv []string) error {
 	case "container inspect":
 		return f.inspect(argv[2:])
 	case "image inspect":
-		if f.has("no-image") && strings.HasPrefix(last, "localhost/agent-container-") {
-			return fmt.Errorf("Error: No such image: %s", last)
-		}
-		return print([]object{{"Id": "sha256:0123", "Size": 1000000, "RepoTags": []string{last}}})
+		return f.images(argv[2:])
 	case "volume inspect", "network inspect":
 		fmt.Println(f.text(argv[0]+"s", "[]"))
 	case "compose":
@@ -114,7 +111,7 @@ func (f fakeDocker) run(argv []string) error {
 		fmt.Println(f.text("logs", "a line of the agent"))
 	case "buildx build":
 		return f.build()
-	case "buildx version", "volume ls", "volume rm", "network ls", "network create", "network rm":
+	case "update", "buildx version", "volume ls", "volume rm", "network ls", "network create", "network rm":
 	default:
 		return fmt.Errorf("fake docker: %q is not known", argv)
 	}
@@ -150,6 +147,21 @@ func (f fakeDocker) ps(argv []string) error {
 		}
 	}
 	return nil
+}
+
+func (f fakeDocker) images(refs []string) error {
+	list, gone := []object{}, []string{}
+	for _, ref := range refs {
+		if f.has("no-image") && strings.HasPrefix(ref, "localhost/agent-container-") {
+			gone = append(gone, "Error: No such image: "+ref)
+			continue
+		}
+		list = append(list, object{"Id": "sha256:0123", "Size": 1000000, "RepoTags": []string{ref}})
+	}
+	if err := print(list); err != nil || len(gone) == 0 {
+		return err
+	}
+	return errors.New(strings.Join(gone, "\n"))
 }
 
 func (f fakeDocker) inspect(names []string) error {

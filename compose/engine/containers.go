@@ -25,7 +25,8 @@ type Container struct {
 		Labels map[string]string
 		Env    []string
 	}
-	Mounts []struct {
+	HostConfig struct{ RestartPolicy struct{ Name string } }
+	Mounts     []struct {
 		Type, Name, Source, Destination string
 	}
 }
@@ -83,6 +84,13 @@ func (s State) Failure() (spec.Status, bool) {
 
 // Deployment returns the deployment that the container says it belongs to.
 func (c *Container) Deployment() string { return c.Config.Labels[compose.LabelName] }
+
+// ShouldRun reports whether c has ended although nobody told it to by Stay: an
+// engine that was killed ends what it finds running when it comes back, and then
+// takes it for stopped by hand (Docker 26.1).
+func (c *Container) ShouldRun() bool {
+	return !c.State.Alive() && c.State.HasRun() && c.HostConfig.RestartPolicy.Name == unlessStopped
+}
 
 // IsAgent reports whether c is a deployment's agent container.
 func (c *Container) IsAgent() bool {

@@ -27,11 +27,11 @@ const LocalHost = "local"
 // that accepts and never answers must not hang a script.
 const answerTime = 4 * time.Second
 
-// Engine is a container engine that has answered.
+// Engine is a container engine.
 type Engine struct {
 	Runtime string // "docker"
-	Version string // of the server
-	Arch    string // of the server, in Go's words
+	Version string // of the server, after Answer
+	Arch    string // of the server, in Go's words, after Answer
 	run     *process.Runner
 }
 
@@ -47,29 +47,38 @@ func (e *UnreachableError) Error() string { return e.Tried + ": " + e.Problem }
 // minMajor is the oldest engine that is tested.
 const minMajor = 20
 
-// Open finds the engine and asks it for its version. The error is an
-// *UnreachableError, within answerTime.
+// New is the engine that runner's command line reaches. Nothing is asked yet.
+func New(runner *process.Runner) *Engine { return &Engine{Runtime: "docker", run: runner} }
+
+// Open is New and Answer.
 func Open(ctx context.Context, runner *process.Runner) (*Engine, error) {
+	e := New(runner)
+	return e, e.Answer(ctx)
+}
+
+// Answer asks the engine for its version and architecture. The error is an
+// *UnreachableError, within answerTime.
+func (e *Engine) Answer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	out, err := runner.Output(ctx, process.Command{
+	out, err := e.run.Output(ctx, process.Command{
 		Argv:  []string{"docker", "version", "--format", "{{json .}}"},
 		Grace: 500 * time.Millisecond, // a client that hangs may be deaf to TERM too
 	})
 	if err != nil {
-		return nil, unreachable(err)
+		return unreachable(err)
 	}
 	var v struct {
 		Server *struct{ Version, Arch string }
 	}
 	if err := json.Unmarshal(out, &v); err != nil || v.Server == nil {
-		return nil, &UnreachableError{Tried: endpoint(), Problem: "its version is unreadable", Hint: "run: docker version"}
+		return &UnreachableError{Tried: endpoint(), Problem: "its version is unreadable", Hint: "run: docker version"}
 	}
-	e := &Engine{Runtime: "docker", Version: v.Server.Version, Arch: v.Server.Arch, run: runner}
+	e.Version, e.Arch = v.Server.Version, v.Server.Arch
 	if e.Major() < minMajor {
-		return nil, &UnreachableError{Tried: endpoint(), Problem: fmt.Sprintf("engine %s is too old: %d or later is needed", e.Version, minMajor)}
+		return &UnreachableError{Tried: endpoint(), Problem: fmt.Sprintf("engine %s is too old: %d or later is needed", e.Version, minMajor)}
 	}
-	return e, nil
+	return nil
 }
 
 // Major returns the major version of the engine, 0 where it is unreadable.

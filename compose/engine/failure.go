@@ -15,10 +15,14 @@ import (
 
 // lostWords are how a client says that it cannot reach the engine: docker up to
 // 28, and 29.
-var lostWords = regexp.MustCompile(`(?i)cannot connect to the docker daemon|error during connect|failed to connect to the docker api`)
+var lostWords = regexp.MustCompile(`(?i)cannot connect to the docker daemon|error during connect|failed to connect to the docker api|permission denied while trying to connect`)
 
 // missingWords are how the engine says that a named thing is not there.
 var missingWords = regexp.MustCompile(`(?i)no such (container|image|volume|network|object)\b|network \S+ not found`)
+
+// networkGoneWords are how Compose and the engine say that a container's network
+// is not there, by its name or by the id that it had.
+var networkGoneWords = regexp.MustCompile(`network \S+ not found|declared as external, but could not be found`)
 
 // missingPathWords are how cp says that a path in a container is not there.
 var missingPathWords = regexp.MustCompile(`(?i)could not find the file `)
@@ -47,7 +51,7 @@ func stderrOf(err error) string {
 // and leaves every other error as it is.
 func lost(err error) error {
 	said := stderrOf(err)
-	if lostWords.MatchString(said) {
+	if errors.Is(err, process.ErrNotFound) || lostWords.MatchString(said) {
 		return unreachable(err)
 	}
 	for _, p := range plugins {

@@ -25,18 +25,25 @@ type Image struct {
 // FindImage returns the image called ref as far as it is on the engine, or nil.
 // No registry is asked.
 func (e *Engine) FindImage(ctx context.Context, ref string) (*Image, error) {
-	out, err := e.docker(ctx, "image", "inspect", ref)
-	if missing(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("inspect image %s: %w", ref, err)
-	}
-	var list []Image
-	if err := json.Unmarshal(out, &list); err != nil || len(list) == 0 {
-		return nil, fmt.Errorf("inspect image %s: unreadable answer of the engine", ref)
+	list, err := e.FindImages(ctx, ref)
+	if err != nil || len(list) == 0 {
+		return nil, err
 	}
 	return &list[0], nil
+}
+
+// FindImages returns those of refs that are on the engine, in their order, by
+// one call.
+func (e *Engine) FindImages(ctx context.Context, refs ...string) ([]Image, error) {
+	out, err := e.docker(ctx, append([]string{"image", "inspect"}, refs...)...)
+	if err != nil && !missing(err) {
+		return nil, fmt.Errorf("inspect image %s: %w", refs[0], err)
+	}
+	var list []Image
+	if err := json.Unmarshal(out, &list); err != nil {
+		return nil, fmt.Errorf("inspect image %s: unreadable answer of the engine", refs[0])
+	}
+	return list, nil
 }
 
 // Pull asks the registry for ref.

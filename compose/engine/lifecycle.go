@@ -129,6 +129,27 @@ func (e *Engine) Stop(ctx context.Context, ids ...string) error {
 	return err
 }
 
+// unlessStopped is the restart policy of what is to run until it is stopped.
+const unlessStopped = "unless-stopped"
+
+// Stay notes on containers, which the model made to run until they are stopped,
+// whether they are to stay stopped: so that what the engine has ended can be told
+// from what the user has.
+func (e *Engine) Stay(ctx context.Context, stopped bool, ids ...string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	policy := unlessStopped
+	if stopped {
+		policy = "no"
+	}
+	_, err := e.docker(ctx, append([]string{"update", "--restart", policy}, ids...)...)
+	if missing(err) {
+		return nil
+	}
+	return err
+}
+
 // Kill sends KILL to a container.
 func (e *Engine) Kill(ctx context.Context, id string) error {
 	_, err := e.docker(ctx, "kill", id)

@@ -189,11 +189,9 @@ func SubnetTaken(err error) bool {
 	return err != nil && containsAny(err.Error(), "overlaps with other one")
 }
 
-// NetworkGone reports whether err says that Compose misses a network that the
-// model expects to be there.
-func NetworkGone(err error) bool {
-	return err != nil && containsAny(err.Error(), "network "+compose.SharedNetwork+" not found", "declared as external, but could not be found")
-}
+// NetworkGone reports whether err says that a network is gone that a create or
+// a start expects to be there.
+func NetworkGone(err error) bool { return networkGoneWords.MatchString(stderrOf(err)) }
 
 // named inspects the volumes or networks that exist among names.
 func (e *Engine) named(ctx context.Context, kind string, names []string) ([]Named, error) {

@@ -124,6 +124,7 @@ func BenchmarkUp(b *testing.B) {
 	u.run("up", "bench-other", "--mode", "idle")
 	u.run("down", "bench-other", "--yes")
 	file := filepath.Join(u.dir, "STATE/local/bench-other/compose.yaml")
+	u.run("up", "bench-up", "--mode", "idle")
 	var returned []time.Duration
 	u.compare(map[string]func() time.Duration{
 		"up": func() time.Duration {

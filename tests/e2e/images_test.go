@@ -200,7 +200,7 @@ func TestImpossibleImageSourcesAreRefused(t *testing.T) {
 		"auto with a dead path": {"", []string{"SSL_CERT_FILE=" + missing}, "SSL_CERT_FILE"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u.write("config/settings.yaml", c.settings)
+			u.write("config/settings.yaml", c.settings+"\n")
 			for _, args := range [][]string{{"build"}, {"up", u.name, "--mode", "idle"}} {
 				r := u.runWith(nil, c.env, args...)
 				if r.code != 2 || !contains(r.stderr, c.says) {

@@ -240,3 +240,23 @@ func TestConfirmationOnATerminal(t *testing.T) {
 		t.Errorf("after y: %+v, want %+v", got, want)
 	}
 }
+
+// What the engine has ended and nobody has stopped must be started by the next
+// exec, and said; what was stopped must stay so.
+func TestWhatShouldRunIsStarted(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	u.must("up", u.name, "--mode", "idle", "--env", "A=b")
+	docker(t, "stop", u.container())
+	r := u.must("exec", u.name, "--", "sh", "-c", "echo $A")
+	if r.stdout != "b\n" || !contains(r.stderr, "was ended by the engine, not by stop: starting it") {
+		t.Error(r)
+	}
+	u.must("stop", u.name)
+	u.want(4, "exec", u.name, "--", "true")
+	u.must("start", u.name)
+	if got := u.inspect("{{.HostConfig.RestartPolicy.Name}}"); got != "unless-stopped" {
+		t.Errorf("after a start the policy is %s", got)
+	}
+	u.must("exec", u.name, "--", "true")
+}
