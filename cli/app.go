@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/gofrs/flock"
 	ucli "github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
@@ -44,6 +45,8 @@ type app struct {
 	errTerminal bool // stderr is a terminal: progress may redraw its line
 	openEngine  *engine.Engine
 	alarmed     map[string]bool // ids of runs of which alarm has spoken
+	operating   *flock.Flock    // held while this command is an operation, else nil
+	over        bool            // whether the job that this command followed is over, its record settled
 }
 
 // Main runs the program with argv and returns its exit code.

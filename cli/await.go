@@ -12,17 +12,18 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// Bounds of waiting. The guest answers within a minute without progress; an
-// agent that stops it from answering must not hold up the host.
+// Bounds of waiting. The guest answers when a phase takes too long; an agent that
+// stops it from answering must not hold up the host.
 const (
-	probeTime = 5 * time.Minute
-	probeGap  = 100 * time.Millisecond
-	probeMax  = 100 // tries in a row that the container refuses
+	mostPhases = 10 // more than a set-up has
+	probeGap   = 100 * time.Millisecond
+	probeMax   = 100 // tries in a row that the container refuses
 )
 
 // await waits until a started container is ready, has failed in its set-up, or
-// has ended. The guest gives up after a minute without progress.
-func (a *app) await(ctx context.Context, e *engine.Engine, name string) (spec.Status, error) {
+// has ended.
+func (a *app) await(ctx context.Context, e *engine.Engine, s spec.Spec) (spec.Status, error) {
+	name, probeTime := s.Name, mostPhases*s.Limits.StartLimit()
 	container := compose.ProjectName(name)
 	for attempt := 0; ; attempt++ {
 		probe, cancel := context.WithTimeout(ctx, probeTime)

@@ -120,15 +120,14 @@ func (a *app) subnet(ctx context.Context, e *engine.Engine, name string) (string
 
 // deploy is the one path that makes a deployment run: image, model, create,
 // fill, start. The caller holds its lock. Nothing is created before the image
-// is there, foreign things are ruled out, and old, the container that is to be
-// replaced, is still what the decision was made on. It runs until then.
+// is there and foreign things are ruled out, and old, the container that is
+// replaced, runs until then.
 func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *engine.Container) error {
 	name, m, file, release := d.spec.Name, newModel(e, d), "", func() {}
 	defer func() { release() }()
 	return take(ctx,
 		step{"checked", func() error {
 			return together(ctx,
-				func(ctx context.Context) error { return a.unchanged(ctx, e, name, old) },
 				func(ctx context.Context) error { return checkForeign(ctx, e, d) },
 				func(ctx context.Context) (err error) { m.Image, err = a.ensureImage(ctx, e, d.imageWish()); return err },
 			)

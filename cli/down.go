@@ -95,7 +95,7 @@ func removalQuestion(name string, purge, records bool) string {
 // refuseForeign returns a *engine.ForeignError for a container or volume that
 // has a name of this deployment without its label.
 func (a *app) refuseForeign(ctx context.Context, e *engine.Engine, name string) error {
-	if _, err := a.find(ctx, e, name); err != nil {
+	if _, err := a.findRepaired(ctx, e, name); err != nil {
 		return err
 	}
 	return e.CheckVolumes(ctx, name, volumeNames(spec.Spec{Name: name, Workspace: spec.Persistent}))
@@ -159,6 +159,9 @@ func (a *app) remove(ctx context.Context, e *engine.Engine, name string, purge, 
 // empty takes out of the agent's container what must not go with it, its
 // records, and what must not stay behind on a volume, the user's environment.
 func (a *app) empty(ctx context.Context, e *engine.Engine, all []*engine.Container, records, environment bool) error {
+	if len(all) == 0 && environment {
+		a.say("NOTE: no container is left to empty the environment with: its values stay on their volume until a purge")
+	}
 	for _, c := range all {
 		if !c.IsAgent() {
 			continue

@@ -185,16 +185,24 @@ func (a *app) jobEnd(ctx context.Context, e *engine.Engine, c *engine.Container,
 		f.data = answer
 		return nil, f
 	}
-	// A failed set-up exits 1, with a record that says so, or none when even that
-	// could not be opened.
-	if c.State.ExitCode == 1 && (run == nil || run.Cause == spec.CauseSetup) {
+	code := c.State.ExitCode
+	if run != nil && run.EndedAt != nil && run.ExitCode != nil && !c.State.Alive() && c.State.StartedAt.After(*run.EndedAt) {
+		code = *run.ExitCode // somebody has started the container once more, which ran nothing
+	}
+	if code != 0 && (run == nil || run.AgentAt == nil && run.Cause != spec.CauseStop) {
+		// The agent never ran, unless the status, which then is all there is, says so.
 		status, err := lastStatus(ctx, e, c.ID)
-		if err == nil && status.State == spec.Failed {
+		switch {
+		case err == nil && status.State == spec.Failed:
 			return nil, afterStart(setupFailure(s.Name, status, answer))
+		case err == nil && status.State == spec.Starting:
+			f := fail(exitOurs, "read: agent-container logs "+s.Name, "%s ended in phase %s of its set-up, with status %d", s.Name, status.Phase, code)
+			f.data, f.result = answer, true
+			return nil, f
 		}
 	}
-	if c.State.ExitCode != 0 {
-		return nil, childExit(c.State.ExitCode, s.Agent, answer)
+	if code != 0 {
+		return nil, childExit(code, s.Agent, answer)
 	}
 	return answer, nil
 }

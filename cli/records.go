@@ -58,6 +58,13 @@ func (a *app) alarm(r *spec.Record) {
 // that were only there for it.
 func (a *app) settle(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*spec.Record, error) {
 	record, err := a.bringRecords(ctx, e, c)
+	if err == nil && s.Mode == spec.Headless && !c.State.Alive() {
+		// Whoever asks learns how it ended: from then on the same command means
+		// another run.
+		if a.over = true; a.operating == nil {
+			a.endOperation(s.Name)
+		}
+	}
 	if err != nil || s.Mode != spec.Headless || c.State.Alive() || !c.HasServices() {
 		return record, err
 	}

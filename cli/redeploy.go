@@ -45,8 +45,8 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	if c.Bool("dry-run") {
 		return a.dryRun(ctx, e, d)
 	}
-	if a.wasBegun("redeploy", d, old) {
-		return a.resume(ctx, c, e, old, s)
+	if begun, err := a.wasBegun("redeploy", d, old); err != nil || begun {
+		return a.resume(ctx, c, e, old, s, err)
 	}
 	for _, change := range spec.Changes(s, next) {
 		a.say("%s: %s", s.Name, change)

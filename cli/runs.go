@@ -114,7 +114,8 @@ func (a *app) bringIfThere(ctx context.Context, name string) (bool, error) {
 	}
 	s, err := specOf(found)
 	if err != nil {
-		return true, err
+		a.say("warning: only the records on this host are shown: %s", oneLine(err.Error()))
+		return true, nil
 	}
 	_, err = a.settle(ctx, e, found, s)
 	return true, err

@@ -76,7 +76,7 @@ func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container,
 	if err := a.startAgain(ctx, e, c, s); err != nil {
 		return nil, err
 	}
-	if _, err := a.await(ctx, e, s.Name); err != nil {
+	if _, err := a.await(ctx, e, s); err != nil {
 		return nil, err
 	}
 	c, _, err := a.current(ctx, e, s.Name)

@@ -28,10 +28,11 @@ func (a *app) stop(ctx context.Context, c *ucli.Context) (any, error) {
 	defer release()
 	a.endOperation(s.Name)
 	changed := found.State.Alive()
-	if err := a.stopAll(ctx, e, s.Name); err != nil {
+	// First the mark: a stop that is interrupted goes on in the engine.
+	if err := a.stay(ctx, e, s, true); err != nil {
 		return nil, err
 	}
-	if err := a.stay(ctx, e, s, true); err != nil {
+	if err := a.stopAll(ctx, e, s.Name); err != nil {
 		return nil, err
 	}
 	now, err := e.Inspect(ctx, found.ID)

@@ -94,12 +94,12 @@ func refuseInterrupted(found *engine.Container, wanted spec.Spec) error {
 // waits or follows. old is the container that the decision was made on.
 func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.Engine, verb string, d *deployment, old *engine.Container) (any, error) {
 	name := d.spec.Name
-	release, err := a.lock(name)
+	release, err := a.lockUnchanged(ctx, e, name, old)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if err := a.beginOperation(name, newOperation(verb, d, old)); err != nil {
+	if err := a.beginOperation(verb, d, old); err != nil {
 		return nil, err
 	}
 	if err := reached(ctx, "locked"); err != nil {
@@ -112,7 +112,7 @@ func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.En
 	}
 	release()
 	answer, err := a.startedAnswer(ctx, c, e, d.spec)
-	if err == nil || isResult(err) {
+	if err == nil || isResult(err) || a.over {
 		a.endOperation(name)
 	}
 	return answer, err
@@ -129,16 +129,18 @@ func (a *app) startedAnswer(ctx context.Context, c *ucli.Context, e *engine.Engi
 
 // resume answers for a command that was killed or interrupted after it had
 // started the container: what it started is not started, and billed, twice.
-func (a *app) resume(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, s spec.Spec) (any, error) {
+func (a *app) resume(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, s spec.Spec, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
 	a.say("%s was started by this command before, which was interrupted then; it is not run twice", s.Name)
 	var answer any
-	var err error
-	if found.State.Alive() || s.Mode != spec.Headless {
+	if found.State.Alive() {
 		answer, err = a.startedAnswer(ctx, c, e, s)
 	} else {
 		answer, err = a.finished(ctx, c, e, found, s)
 	}
-	if err == nil || isResult(err) {
+	if err == nil || isResult(err) || a.over {
 		a.endOperation(s.Name)
 	}
 	return answer, err
@@ -161,6 +163,8 @@ func (a *app) whatIsLeft(ctx context.Context, e *engine.Engine, name string, err
 		f.message, f.hint = f.message+"; nothing of "+name+" runs", "run the command again"
 	case c.State.Alive():
 		f.message, f.hint = f.message+"; "+name+" runs all the same", "stop it: agent-container stop "+name+"; or follow it: agent-container logs -f "+name
+	case c.State.HasRun():
+		f.message, f.hint = f.message+"; "+name+" has ended", "how: agent-container up "+name
 	default:
 		f.message, f.hint = f.message+"; "+name+" was not started", "run the command again, or: agent-container down "+name
 	}
@@ -216,7 +220,7 @@ func (a *app) announceOrigins(c *ucli.Context) {
 
 // awaitAndReport waits for a started deployment and says what now exists.
 func (a *app) awaitAndReport(ctx context.Context, e *engine.Engine, s spec.Spec, changed bool) (any, error) {
-	status, err := a.await(ctx, e, s.Name)
+	status, err := a.await(ctx, e, s)
 	if err != nil {
 		return nil, fmt.Errorf("wait for %s: %w", s.Name, err)
 	}
@@ -251,8 +255,10 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 		return nil, err
 	}
 	if a.hasOperation(s.Name) {
-		if d, err := a.prepare(ctx, c, wanted, nil); err == nil && a.wasBegun("up", d, found) {
-			return a.resume(ctx, c, e, found, s)
+		if d, err := a.prepare(ctx, c, wanted, nil); err == nil {
+			if begun, err := a.wasBegun("up", d, found); err != nil || begun {
+				return a.resume(ctx, c, e, found, s, err)
+			}
 		}
 	}
 	if err := a.refuseChanges(ctx, c, e, s); err != nil {

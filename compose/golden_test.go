@@ -95,11 +95,11 @@ func load(t *testing.T, content []byte) *types.Project {
 }
 
 // sameProject compares what a project declares, not where it was loaded.
-func sameProject(want, got *types.Project) string {
+func sameProject(want, got *types.Project, options ...cmp.Option) string {
 	bare := func(p *types.Project) types.Project {
 		return types.Project{Name: p.Name, Services: p.Services, Networks: p.Networks, Volumes: p.Volumes, Secrets: p.Secrets, Configs: p.Configs, Extensions: p.Extensions}
 	}
-	return cmp.Diff(bare(want), bare(got))
+	return cmp.Diff(bare(want), bare(got), options...)
 }
 
 func TestGolden(t *testing.T) {

@@ -26,6 +26,14 @@ type Services struct {
 	project *types.Project
 }
 
+// JSON is the services as they were read, for comparing; nothing for nil.
+func (s *Services) JSON() ([]byte, error) {
+	if s == nil {
+		return nil, nil
+	}
+	return s.project.MarshalJSON()
+}
+
 // Names returns the services' names in order.
 func (s *Services) Names() []string { return slices.Sorted(maps.Keys(s.project.Services)) }
 

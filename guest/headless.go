@@ -39,7 +39,7 @@ func (g *guest) headless([]string) error {
 		j.env, err = g.environment()
 	}
 	if err == nil {
-		j.deadline, err = g.readDeadline()
+		j.deadline, err = g.readDeadline(j.Limits.Run)
 	}
 	if err == nil {
 		// From here on the task is the agent's: a container that is started once
@@ -58,7 +58,9 @@ func (g *guest) headless([]string) error {
 			return statusOf(end.code)
 		}
 		if err := g.openRecord(attempt + 1); err != nil {
-			return err
+			// An attempt without a record would not be accounted for.
+			say("error: no further attempt: %v", err)
+			return statusOf(end.code)
 		}
 	}
 }
@@ -85,7 +87,8 @@ func (j *job) attempt(number int) (ending, error) {
 	select {
 	case <-j.signals:
 		end := ending{outcome: spec.OutcomeStopped, cause: spec.CauseStop, code: 128 + int(syscall.SIGTERM), note: "stopped before the agent was started"}
-		return end, j.close(end)
+		j.close(end)
+		return end, nil
 	default:
 	}
 	killed, _ := oomKills() // where the kernel does not count, no end is called oom
@@ -100,9 +103,9 @@ func (j *job) attempt(number int) (ending, error) {
 	end, err := j.supervise(cmd, out, killed)
 	// What the agent left in its group would go on beside the next attempt.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	out.close()
+	written := out.close()
 	if err == nil {
-		err = j.close(end, func(r *spec.Record) { r.OutputBytes = out.total })
+		j.close(end, func(r *spec.Record) { r.OutputBytes = written })
 	}
 	return end, err
 }
@@ -125,7 +128,7 @@ func (j *job) command(out *output) (*exec.Cmd, error) {
 	cmd.Stdin, cmd.Dir, cmd.Env = task, j.workspace, j.env
 	cmd.Stdout, cmd.Stderr = out.to(os.Stdout), out.to(os.Stderr)
 	// A child that outlives the agent may keep its output open; it is not waited for.
-	cmd.WaitDelay = 500 * time.Millisecond
+	cmd.WaitDelay = 2 * time.Second
 	// A group of its own, so that a stop reaches the agent's children too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd, nil
@@ -201,7 +204,7 @@ func (g *guest) startDeadline(limit spec.Duration) error {
 }
 
 // readDeadline returns when the job's time is over, zero for never.
-func (g *guest) readDeadline() (time.Time, error) {
+func (g *guest) readDeadline(limit spec.Duration) (time.Time, error) {
 	b, err := os.ReadFile(g.fill(spec.FileDeadline))
 	if errors.Is(err, fs.ErrNotExist) {
 		return time.Time{}, nil
@@ -210,6 +213,11 @@ func (g *guest) readDeadline() (time.Time, error) {
 		return time.Time{}, err
 	}
 	at, err := time.Parse(time.RFC3339Nano, strings.TrimSpace(string(b)))
-	// From a wall clock to one that no adjustment moves.
-	return time.Now().Add(time.Until(at)), wrap("deadline", err)
+	// From a wall clock, which may have been set meanwhile, to one that no
+	// adjustment moves.
+	left := time.Until(at)
+	if limit > 0 {
+		left = min(left, time.Duration(limit))
+	}
+	return time.Now().Add(left), wrap("deadline", err)
 }

@@ -196,16 +196,76 @@ func TestSetupLimits(t *testing.T) {
 	}
 }
 
+func TestRecordThatCannotBeWritten(t *testing.T) {
+	// Trouble with the record must not become the agent's end: its code stays.
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits, script string
+		code           int
+	}{
+		"exit":    {"", "exit 7", 7},
+		"success": {"", "exit 0", 0},
+		"timeout": {`,"timeout":"1s"`, "sleep 60", 124},
+	} {
+		b := newBox(t, "claude", spec.Headless)
+		b.limited("no", c.limits)
+		b.stub("claude", `rm -r "$AGENT_CONTAINER_RUNS_DIR"; : >"$AGENT_CONTAINER_RUNS_DIR"; `+c.script)
+		r := b.enter()
+		if code := r.wait(); code != c.code || !strings.Contains(r.err.String(), "error: ") {
+			t.Errorf("%s: exit %d, want %d\n%s", name, code, c.code, r.err.String())
+		}
+	}
+}
+
+func TestStoppedAndDeaf(t *testing.T) {
+	// A limit must hold also for an agent that was told to stop and goes on.
+	t.Parallel()
+	b := newBox(t, "claude", spec.Headless)
+	b.limited("no", `,"timeout":"2s"`)
+	b.stub("claude", `echo $$ >"$HOME/pid"; trap '' TERM; while :; do sleep 0.2; done`)
+	r := b.enter()
+	until(t, "the agent runs", func() bool { return exists(b.home("pid")) })
+	r.term()
+	if code := r.wait(); code != 137 || exitOf(b.record()) != "stopped engine-stop 137" {
+		t.Errorf("exit %d, record %q", code, exitOf(b.record()))
+	}
+	b.noGroup()
+}
+
+func TestIdleIsNoWork(t *testing.T) {
+	// An agent that prints nothing but keeps its session must not count as idle.
+	t.Parallel()
+	b := newBox(t, "claude", spec.Headless)
+	b.limited("no", `,"idle_timeout":"1s"`)
+	b.stub("claude", `for i in 1 2 3 4 5; do sleep 0.6; echo $i >>"$HOME/.claude/session"; done; exit 6`)
+	if code := b.enter().wait(); code != 6 {
+		t.Errorf("exit %d, want the agent's own 6", code)
+	}
+}
+
+func TestGitThatHangs(t *testing.T) {
+	// A git whose child keeps its output open must not keep the container from ending.
+	t.Parallel()
+	b := newBox(t, "claude", spec.Headless)
+	b.stub("git", `case "$*" in *"diff --name-only"*) sleep 300 & exit 0 ;; esac; exec /usr/bin/git "$@"`)
+	b.commit()
+	started := time.Now()
+	b.stub("claude", "exit 0")
+	if code := b.enter().wait(); code != 0 || time.Since(started) > 20*time.Second {
+		t.Errorf("exit %d after %s", code, time.Since(started))
+	}
+}
+
 func TestKeptOutput(t *testing.T) {
 	// The kept output must be whole up to its bound, then its beginning and its end with a word between, without credentials, while all of it is passed on.
 	secret := "sk-0123456789abcdef"
 	b := newBox(t, "claude", spec.Headless)
-	b.environment("ANTHROPIC_API_KEY=" + secret + "\x00GH_TOKEN=sk-01234567\x00PLAIN=sk-99999999999\x00SHORT_KEY=the\x00")
+	b.environment("ANTHROPIC_API_KEY=" + secret + "\x00GH_TOKEN=sk-01234567\x00PLAIN=sk-99999999999\x00SHORT_KEY=the\x00AWS_SECRET_ACCESS_KEY=/AbCdEfGh01\x00")
 	b.stub("claude", `
 printf 'the first sk-0123'; sleep 0.1; printf '456789abcdef line sk-99999999999 sk-01234567\n'
 head -c 3000000 /dev/zero | tr '\0' x
 printf 'error sk-0123456789abcdef\n' >&2
-printf '\nthe last line'`)
+printf '/AbCdEfGh01\nthe last line'`)
 	r := b.enter()
 	if code := r.wait(); code != 0 {
 		t.Fatalf("exit %d\n%s", code, r.err.String())
@@ -214,7 +274,7 @@ printf '\nthe last line'`)
 	kept := b.read(filepath.Join(b.p.RunsDir, rec.ID+spec.OutputSuffix))
 	for part, want := range map[string]bool{
 		"the first [masked] line sk-99999999999 [masked]\n": true, "error [masked]\n": true, "\nthe last line": true,
-		" bytes are left out here]\n": true, secret: false, "sk-01234567": false,
+		" bytes are left out here]\n": true, secret: false, "sk-01234567": false, "AbCdEfGh": false,
 	} {
 		if strings.Contains(kept, part) != want {
 			t.Errorf("kept %q: %t, want %t", part, !want, want)

@@ -106,12 +106,13 @@ func (o *output) cut() {
 	}
 }
 
-// close writes the end of the output. It may be called twice.
-func (o *output) close() {
+// close writes the end of the output and returns how much there was. It may be
+// called twice.
+func (o *output) close() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.file == nil {
-		return
+		return o.total
 	}
 	o.put(o.held)
 	o.held = nil
@@ -125,6 +126,7 @@ func (o *output) close() {
 		say("warning: the run's output could not be kept whole: %v", err)
 	}
 	o.file, o.ring = nil, nil
+	return o.total
 }
 
 // secretWords mark a variable whose value must not be in a kept copy.
@@ -143,7 +145,7 @@ func (g *guest) secrets() [][]byte {
 		for _, w := range secretWords {
 			known = known || strings.Contains(strings.ToUpper(name), w)
 		}
-		if known && len(value) >= minSecret && !strings.HasPrefix(value, "/") { // a path is no secret
+		if known && len(value) >= minSecret && !(strings.HasPrefix(value, "/") && exists(value)) { // the path of a file is no secret
 			list = append(list, []byte(value))
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -50,7 +51,7 @@ func (g *guest) runPhase(name string) error {
 	limit := g.startLimit()
 	over := time.After(limit)
 	// The record phase fixes the deadline that it is itself not under.
-	deadline, _ := g.readDeadline()
+	deadline, _ := g.readDeadline(0)
 	select {
 	case err := <-done:
 		if err != nil {
@@ -87,6 +88,11 @@ func (g *guest) phaseFailed(name string, cause spec.Cause, code int, reason erro
 // has had already is refused: nothing may run it, and bill it, twice.
 func (g *guest) startRun() error {
 	if g.mode == spec.Headless && exists(g.fill(spec.FileConsumed)) {
+		// The last record is not this start's: it is closed if need be, and then
+		// left alone.
+		if err := errors.Join(g.closeStale(), os.Remove(g.fill(spec.FileRunID))); err != nil {
+			say("warning: %v", err)
+		}
 		return fmt.Errorf("this job has run already, and a task is never run again unasked; run: agent-container redeploy %s with a new --task", g.name)
 	}
 	if err := g.openRecord(1); err != nil || g.mode != spec.Headless {

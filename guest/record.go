@@ -50,8 +50,10 @@ func (g *guest) openRecord(attempt int) error {
 	if err := g.writeRecord(r); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(g.fill(spec.FileRunID), []byte(r.ID), 0o600); err != nil {
-		return err
+	for _, file := range []string{g.fill(spec.FileRunID), filepath.Join(g.runsDir, spec.FileCurrent)} {
+		if err := renameio.WriteFile(file, []byte(r.ID), 0o600); err != nil {
+			return err
+		}
 	}
 	return jobErr
 }
@@ -74,7 +76,11 @@ func (g *guest) pruneRuns() error {
 	runs, bytes, id := 0, int64(0), ""
 	for _, e := range slices.Backward(entries) { // ids sort by time
 		info, err := e.Info()
-		if err != nil || info.IsDir() {
+		if err != nil || e.Name() == spec.FileCurrent {
+			continue
+		}
+		if !info.Mode().IsRegular() { // not ours; it would take the host's room for records
+			errs = errors.Join(errs, os.RemoveAll(filepath.Join(g.runsDir, e.Name())))
 			continue
 		}
 		suffix := filepath.Ext(e.Name())

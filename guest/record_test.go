@@ -5,7 +5,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/agent-container/agent-container/spec"
@@ -159,8 +161,26 @@ func TestTaskIsRunOnce(t *testing.T) {
 	if got := b.read(b.home("runs")); got != "run\n" {
 		t.Errorf("the agent ran %q", got)
 	}
-	if list := b.records(); len(list) != 1 || exitOf(list[0]) != "failed exit 3" {
+	if list := b.records(); len(list) != 1 || exitOf(list[0]) != "failed exit 3" || len(list[0].Notes) != 0 {
 		t.Errorf("records are %+v", list)
+	}
+}
+
+func TestKilledJobIsNotASetUpFailure(t *testing.T) {
+	// A job that was killed and whose container is started once more was lost; that it is refused then is not its end.
+	b := newBox(t, "claude", spec.Headless)
+	b.stub("claude", `echo $$ >"$HOME/pid"; exec sleep 60`)
+	r := b.enter()
+	until(t, "the agent runs", func() bool { return exists(b.home("pid")) })
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.wait()
+	if code := b.enter().wait(); code != 1 || exitOf(b.record()) != "lost lost none" {
+		t.Errorf("exit %d, record %q", code, exitOf(b.record()))
+	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(b.read(b.home("pid")))); err == nil {
+		_ = syscall.Kill(-pid, syscall.SIGKILL) // the test's own agent, which lost its container
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -174,17 +176,34 @@ func (g *guest) gitWith(limit time.Duration, env []string, args ...string) (stri
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", g.workspace, "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+g.home, "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0")
+	cmd.Env = append(os.Environ(), "HOME="+g.home, "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_NO_LAZY_FETCH=1") // a partial clone must not go to its remote
 	cmd.Env = append(cmd.Env, env...)
+	// A child of git's may hold its output open: neither it nor git is waited for
+	// beyond the time.
 	cmd.WaitDelay = time.Second
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", err
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	var out bytes.Buffer
+	cmd.Stdout = &limitedWriter{to: &out, left: maxGitOutput}
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// limitedWriter takes what fits and refuses the rest, which ends who writes.
+type limitedWriter struct {
+	to   io.Writer
+	left int
+}
+
+func (l *limitedWriter) Write(p []byte) (int, error) {
+	n := min(len(p), l.left)
+	l.left -= n
+	if _, err := l.to.Write(p[:n]); err != nil {
+		return 0, err
 	}
-	if err := cmd.Start(); err != nil {
-		return "", err
+	if n < len(p) {
+		return n, errors.New("more than is kept")
 	}
-	out, readErr := io.ReadAll(io.LimitReader(pipe, maxGitOutput))
-	pipe.Close() // git ends when it has more to say
-	return string(out), errors.Join(cmd.Wait(), readErr)
+	return n, nil
 }

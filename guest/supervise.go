@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -24,18 +26,21 @@ func (e ending) final() bool {
 	return e.code == 0 || e.cause == spec.CauseTimeout || e.cause == spec.CauseStop
 }
 
-// close ends the record, then adds what may take long.
-func (j *job) close(e ending, more ...func(*spec.Record)) error {
+// close ends the record. Trouble with it is said and changes nothing: the agent's
+// end, and what follows from it, is what it is.
+func (j *job) close(e ending, more ...func(*spec.Record)) {
 	var notes []string
 	if e.note != "" {
 		notes = []string{e.note}
 	}
 	for _, change := range more {
 		if err := j.updateRecord(change); err != nil {
-			return err
+			say("error: %v", err)
 		}
 	}
-	return j.closeRecord(e.outcome, e.cause, &e.code, notes...)
+	if err := j.closeRecord(e.outcome, e.cause, &e.code, notes...); err != nil {
+		say("error: %v", err)
+	}
 }
 
 // killGrace is how long the agent may take to end after TERM when a limit of
@@ -69,15 +74,19 @@ func (j *job) supervise(cmd *exec.Cmd, out *output, killed int64) (ending, error
 			total = nil
 			if over == nil {
 				over, kill = j.timeOver(cmd, fmt.Sprintf("the time limit of %s was reached", j.Limits.Run))
+			} else if kill == nil {
+				kill = time.After(killGrace) // told to stop, and still there
 			}
 		case <-idle.C:
-			quiet := time.Since(out.last())
+			quiet := j.quiet(out, limit)
 			switch {
-			case limit == 0 || over != nil:
+			case limit == 0:
 			case quiet < limit:
 				idle.Reset(limit - quiet)
-			default:
+			case over == nil:
 				over, kill = j.timeOver(cmd, fmt.Sprintf("no output for %s", j.Limits.Idle))
+			case kill == nil:
+				kill = time.After(killGrace)
 			}
 		case <-kill:
 			signalGroup(cmd, syscall.SIGKILL)
@@ -85,6 +94,43 @@ func (j *job) supervise(cmd *exec.Cmd, out *output, killed int64) (ending, error
 			return endingOf(err, over, killed)
 		}
 	}
+}
+
+// quiet is for how long the agent has shown no sign of work: some print nothing
+// before they end, but keep what they do in their own directories.
+func (j *job) quiet(out *output, limit time.Duration) time.Duration {
+	last := out.last()
+	if limit == 0 || time.Since(last) < limit {
+		return time.Since(last)
+	}
+	for _, v := range j.agent.State {
+		if at := newestFile(j.inHome(v.Path)); at.After(last) && !at.After(time.Now()) {
+			last = at
+		}
+	}
+	return time.Since(last)
+}
+
+// maxLooked bounds the search for signs of work.
+const maxLooked = 20000
+
+// newestFile is when a file below dir was written last, the zero time for never.
+func newestFile(dir string) time.Time {
+	var newest time.Time
+	looked := 0
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if looked++; looked > maxLooked {
+			return fs.SkipAll
+		}
+		if err != nil || d.IsDir() {
+			return nil // what cannot be read shows nothing
+		}
+		if info, err := d.Info(); err == nil && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+		return nil
+	})
+	return newest
 }
 
 // timer is a channel that fires at t, never for the zero time.

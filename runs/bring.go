@@ -59,16 +59,17 @@ func (b *Brought) leaveOut(format string, args ...any) {
 // returned. Afterwards the deployment's records are cut to what is kept.
 func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
 	var b Brought
-	records, attached, readErr := readAll(t, &b)
+	records, attached, newest, readErr := readAll(t, &b)
 	cut, err := s.readCut(c.Host, c.Deployment)
 	if err != nil {
 		return b, err
 	}
 	changed := false
-	for i, r := range records {
+	newest = newestOf(records, newest)
+	for _, r := range records {
 		// The volume outlives containers: only the newest record can be of this
 		// one, and only if it is not older.
-		current := i == len(records)-1 && !r.StartedAt.Before(c.Created)
+		current := r.ID == newest && !r.StartedAt.Before(c.Created)
 		if cut[r.ID] && !current {
 			continue // it was kept, and then cut
 		}
@@ -92,6 +93,24 @@ func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
 	return b, errors.Join(readErr, err)
 }
 
+// newestOf is the id of the newest record: the one that the guest names, or when
+// that one is not there, since a new run may have begun while the directory was
+// read, the last that began, but for what says that it begins in the future.
+func newestOf(records []*spec.Record, named string) string {
+	for _, r := range slices.Backward(records) {
+		if r.ID == named {
+			return named
+		}
+	}
+	soon := time.Now().Add(time.Minute)
+	for _, r := range slices.Backward(records) {
+		if r.StartedAt.Before(soon) {
+			return r.ID
+		}
+	}
+	return ""
+}
+
 // keep writes a record and what came with it, and reports whether the record is
 // new or another one now. Output and changes of a former run are kept from when
 // it was the last one.
@@ -113,11 +132,10 @@ func (s Store) keep(r *spec.Record, attached map[string][]byte, current bool) (b
 }
 
 // readAll reads and checks every record of the tar and returns them, oldest
-// first, and what is beside them by id and suffix; also what came before an error.
-func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, map[string]map[string][]byte, error) {
-	var records []*spec.Record
-	attached := map[string]map[string][]byte{}
-	var err error
+// first, what is beside them by id and suffix, and the id of the newest one if the
+// guest names it; also what came before an error.
+func readAll(t *tar.Reader, b *Brought) (records []*spec.Record, attached map[string]map[string][]byte, newest string, err error) {
+	attached = map[string]map[string][]byte{}
 	for {
 		var h *tar.Header
 		if h, err = t.Next(); err != nil {
@@ -127,8 +145,11 @@ func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, map[string]map[string][
 		id, suffix := strings.TrimSuffix(base, path.Ext(base)), path.Ext(base)
 		var failed error
 		switch {
-		case h.Typeflag == tar.TypeDir:
-			continue
+		case h.Typeflag == tar.TypeDir || strings.Count(path.Clean(h.Name), "/") > 1:
+			continue // nothing of ours is below the directory's own files
+		case base == spec.FileCurrent:
+			content, _ := readEntry(t, h, 100)
+			newest = strings.TrimSpace(string(content))
 		case suffix == ".json":
 			var r *spec.Record
 			if r, failed = readOne(t, h, id); failed == nil {
@@ -156,9 +177,9 @@ func readAll(t *tar.Reader, b *Brought) ([]*spec.Record, map[string]map[string][
 		return strings.Compare(a.ID, b.ID)
 	})
 	if errors.Is(err, io.EOF) {
-		return records, attached, nil
+		return records, attached, newest, nil
 	}
-	return records, attached, fmt.Errorf("records of the container: %w", err)
+	return records, attached, newest, fmt.Errorf("records of the container: %w", err)
 }
 
 func readOne(t *tar.Reader, h *tar.Header, id string) (*spec.Record, error) {

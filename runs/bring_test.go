@@ -324,3 +324,30 @@ func TestCurrentAmongAttemptsOfOneSecond(t *testing.T) {
 		t.Errorf("current is %+v", b.Current)
 	}
 }
+
+func TestRecordFromTheFuture(t *testing.T) {
+	// A record that says it began far in the future, of a clock that was wrong or of an agent that lies, must not stand in for the runs after it.
+	s := Store{t.TempDir()}
+	ahead := closed(0, 0)
+	ahead.StartedAt = noon.AddDate(50, 0, 0)
+	ahead.ID = spec.NewRecordID(ahead.StartedAt, []byte{1, 2, 3, 4})
+	newest := entry{name: "runs/" + spec.FileCurrent, content: idAt(5)}
+	b := bring(t, s, alive(), file(t, ahead), file(t, open(5)), newest)
+	if b.Current == nil || b.Current.ID != idAt(5) || b.Current.EndedAt != nil {
+		t.Fatalf("the run that goes on is %+v", b.Current)
+	}
+	// A run that began while the directory was read is named, and not there yet.
+	begun := entry{name: "runs/" + spec.FileCurrent, content: idAt(6)}
+	if b := bring(t, s, alive(), file(t, ahead), file(t, open(5)), begun); b.Current == nil || b.Current.ID != idAt(5) || b.Current.EndedAt != nil {
+		t.Fatalf("the run that went on while another began is %+v", b.Current)
+	}
+	done := dead
+	done.Engine = &spec.EngineReport{Status: "exited"}
+	b = bring(t, s, done, file(t, ahead), file(t, closed(5, 0)), newest)
+	if b.Current == nil || b.Current.ID != idAt(5) || b.Current.Outcome != spec.OutcomeFinished {
+		t.Errorf("the run that ended is %+v", b.Current)
+	}
+	if got, err := s.get("local", "web", ahead.ID); err != nil || got.Engine != nil {
+		t.Errorf("the record from the future got the engine's word: %+v, %v", got, err)
+	}
+}

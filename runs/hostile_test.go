@@ -106,6 +106,13 @@ func TestBringPathTraversal(t *testing.T) {
 			}
 			continue
 		}
+		if deep := strings.Count(filepath.Clean(dir+"x"), "/") > 1; deep { // nothing of ours is there
+			if len(b.Records) != 1 {
+				t.Errorf("%s: %+v", dir, b)
+			}
+			onlyFile(t, s, idAt(9)+".json")
+			continue
+		}
 		if len(b.Records) != 2 {
 			t.Errorf("%s: %+v", dir, b)
 		}

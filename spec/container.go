@@ -55,6 +55,10 @@ const (
 	FileCABundle = "ca-bundle.pem" // system bundle and FillCA together
 )
 
+// FileCurrent, on the runs volume, holds the id of the newest run: times in
+// records are the container's clock's.
+const FileCurrent = "current"
+
 // Job is what the fill tells the guest beside the task and the environment.
 type Job struct {
 	RecordTask bool    `json:"record_task"`

@@ -184,8 +184,8 @@ func BenchmarkList(b *testing.B) {
 			}
 		}),
 		"floor": timed(func() {
-			ids := strings.Fields(u.command("docker", "ps", "--all", "--quiet", "--filter", "label=agent-container.name"))
-			u.command("docker", append([]string{"inspect"}, ids...)...)
+			u.command("docker", "ps", "--all", "--quiet", "--filter", "label=agent-container.name")
+			u.command("docker", append([]string{"inspect"}, names...)...)
 		}),
 	})
 }

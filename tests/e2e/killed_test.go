@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -284,5 +285,78 @@ func TestInterruptedRedeployIsNotForgotten(t *testing.T) {
 	u.must("redeploy", u.name)
 	if got := strings.TrimSpace(u.must("exec", u.name, "--", "sh", "-c", "echo $A").stdout); got != "b" || u.inspect(`{{index .Config.Labels "agent-container.spec"}}`) == "" {
 		t.Errorf("the value is %q", got)
+	}
+}
+
+// Only the very command that was interrupted may be taken for done: another task,
+// another value, a command that lost a race, and one whose end was told are new.
+func TestWhatIsNotResumed(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	runs := func(want string) {
+		t.Helper()
+		if got, _ := u.file("/home/agent/.claude/runs"); got != want {
+			t.Errorf("the task was run %q, want %q", got, want)
+		}
+	}
+	job := func(verb, task, value string) []string {
+		return []string{verb, u.name, "--mode", "headless", "--task", task, "--env", "V=" + value, "--env", "STUB_RUN=echo $V >>$HOME/.claude/runs"}
+	}
+	u.must(job("up", "one", "a")...)
+	u.waitState("exited")
+
+	// Another command was faster: 6, and the hint to run it again must run it.
+	in, feed := io.Pipe()
+	late := u.startWith(in, nil, nil, append(job("redeploy", "-", "b"), "-v")...)
+	late.said("docker container inspect")
+	u.must(append(job("redeploy", "two", "c"), "--foreground")...)
+	io.WriteString(feed, "three")
+	feed.Close()
+	if r := late.wait(time.Minute); r.code != 6 {
+		t.Fatalf("the command that lost the race: %s", r)
+	}
+	r := u.runWith(strings.NewReader("three"), nil, append(job("redeploy", "-", "b"), "--foreground")...)
+	if r.code != 0 || contains(r.stderr, "not run twice") {
+		t.Errorf("it was not run: %s", r)
+	}
+	runs("a\nc\nb\n")
+
+	// Killed, and then asked for with another value.
+	u.endedAt("started", "kill", job("redeploy", "four", "d")...)
+	u.must(append(job("redeploy", "four", "e"), "--foreground")...)
+	// Interrupted after the end was told, and asked for again.
+	u.endedAt("started", "kill", job("redeploy", "five", "f")...)
+	u.waitState("exited")
+	u.must("up", u.name)
+	u.must(append(job("redeploy", "five", "f"), "--foreground")...)
+	got, _ := u.file("/home/agent/.claude/runs")
+	if want := "e\nf\nf\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("the task was run %q, want it to end with %q", got, want)
+	}
+
+	// While it is followed, the same command is busy, not done.
+	hold := []string{"redeploy", u.name, "--task", "six", "--foreground", "--env", "STUB_RUN=" + untilGo}
+	first := u.start(hold...)
+	first.said("started")
+	if r := u.want(6, hold...); !contains(r.stderr, "the same command") {
+		t.Error(r)
+	}
+	u.goOn()
+	if r := first.wait(time.Minute); r.code != 0 {
+		t.Error(r)
+	}
+}
+
+// A down must empty the environment also of what an interrupted recreate left.
+func TestDownOfATwin(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	u.must("up", u.name, "--mode", "idle", "--env", "MY_TOKEN=canary-value")
+	image := u.inspect("{{.Config.Image}}")
+	docker(t, "rename", u.container(), "0123456789ab_"+u.container())
+	u.must("down", u.name, "--yes")
+	docker(t, "create", "--name", u.container(), "--label", "agent-container.name="+u.name, "--volume", u.container()+"-secrets:/run/agent-container-secrets", image, "true")
+	if left, ok := u.file("/run/agent-container-secrets/environment"); !ok || contains(left, "canary") {
+		t.Errorf("down left the environment, there: %t", ok)
 	}
 }
