@@ -35,7 +35,8 @@ const (
 	groupLife  = "1. life cycle"
 	groupWork  = "2. work"
 	groupLook  = "3. look"
-	groupShell = "4. shell"
+	groupKeys  = "4. keys"
+	groupShell = "5. shell"
 )
 
 // commands is the list of commands: a new one is a file and a line here.
@@ -48,11 +49,13 @@ func commands() []command {
 		downCommand(),
 		wipeCommand(),
 		buildCommand(),
+		attachCommand(),
 		execCommand(),
 		logsCommand(),
 		runsCommand(),
 		listCommand(),
 		contextCommand(),
+		accessCommand(),
 		completionsCommand(),
 		versionCommand(),
 	}

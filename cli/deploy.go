@@ -51,6 +51,11 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherit
 	if d.fill.ca, err = readCA(s.CABundle); err != nil {
 		return nil, err
 	}
+	if s.HasSSH() {
+		if _, err = a.accessKeys(s, true); err != nil {
+			return nil, err
+		}
+	}
 	// Last: it may read standard input, which cannot be read again.
 	if d.fill.task, err = a.readTask(c, s.Mode); err != nil {
 		return nil, err
@@ -120,22 +125,31 @@ func (a *app) subnet(ctx context.Context, e *engine.Engine, name string) (string
 
 // deploy is the one path that makes a deployment run: image, model, create,
 // fill, start. The caller holds its lock. Nothing is created before the image
-// is there and foreign things are ruled out, and old, the container that is
-// replaced, runs until then.
-func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *engine.Container) error {
-	name, m, file, release := d.spec.Name, newModel(e, d), "", func() {}
-	defer func() { release() }()
+// is there, foreign things are ruled out, and old, the container that is to be
+// replaced, is still the one that the decision was made on. It runs until then.
+func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *deployment, old *engine.Container) error {
+	name, m, file, release, releasePort := d.spec.Name, newModel(e, d), "", func() {}, func() {}
+	defer func() { release(); releasePort() }()
 	return take(ctx,
 		step{"checked", func() error {
 			return together(ctx,
+				func(ctx context.Context) error { return a.unchanged(ctx, e, name, old) },
 				func(ctx context.Context) error { return checkForeign(ctx, e, d) },
 				func(ctx context.Context) (err error) { m.Image, err = a.ensureImage(ctx, e, d.imageWish()); return err },
 			)
 		}},
+		step{"begun", func() error { return a.beginOperation(verb, d, old) }},
 		step{"network", func() error {
 			free, err := a.network(ctx, e, &m)
 			if err == nil {
 				release = free
+			}
+			return err
+		}},
+		step{"ssh-port", func() error {
+			port, free, err := a.sshPort(ctx, e, d.spec, old)
+			if m.Host.SSHPort = port; err == nil {
+				releasePort = free
 			}
 			return err
 		}},
@@ -144,11 +158,17 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, d *deployment, old *
 		step{"retired", func() error { return a.retire(ctx, e, name, old) }},
 		step{"created", func() error {
 			err := a.create(ctx, e, m, file)
-			release() // the start may wait long for a service; the subnet is taken now
+			release() // the start may wait long for a service; subnet and port are taken now
+			releasePort()
 			return attempted("create", name, err)
 		}},
 		step{"stale-removed", func() error { return a.removeStale(ctx, e, m, old) }},
-		step{"filled", func() error {
+		step{"filled", func() (err error) {
+			if d.spec.HasSSH() {
+				if d.fill.access, err = a.accessKeys(d.spec, false); err != nil {
+					return err
+				}
+			}
 			return attempted("fill", name, e.Fill(ctx, compose.ProjectName(name), d.fill.write))
 		}},
 		step{"started", func() error { return attempted("start", name, a.startCreated(ctx, e, d, m, file)) }},
@@ -249,17 +269,26 @@ func (a *app) create(ctx context.Context, e *engine.Engine, m compose.Model, fil
 	}
 }
 
-// startCreated starts what was created and filled. The removal of the last
-// deployment beside this one, which need not share our locks, may have taken the
-// shared bridge with it after ours was created. A container keeps the id of the
-// network it was created for, so it is made and filled again.
+// startCreated starts what was created and filled. Meanwhile the removal of the
+// last deployment beside this one, which need not share our locks, may have taken
+// the shared bridge with it, and anybody the port. A container keeps the network
+// and the port that it was created with, so it is made and filled again.
 func (a *app) startCreated(ctx context.Context, e *engine.Engine, d *deployment, m compose.Model, file string) error {
+	var refused []int
 	for attempt := 1; ; attempt++ {
 		err := e.Start(ctx, d.spec.Name, d.services != nil)
-		if attempt == createAttempts || m.Services != nil || !engine.NetworkGone(err) {
+		switch {
+		case attempt == createAttempts:
+			return err
+		case m.Services == nil && engine.NetworkGone(err):
+			err = e.EnsureSharedNetwork(ctx)
+		case d.spec.HasSSH() && engine.PortTaken(err):
+			refused = append(refused, m.Host.SSHPort)
+			file, err = a.otherPort(ctx, e, &m, refused)
+		default:
 			return err
 		}
-		if err := e.EnsureSharedNetwork(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 		if err := a.create(ctx, e, m, file); err != nil {
@@ -269,6 +298,19 @@ func (a *app) startCreated(ctx context.Context, e *engine.Engine, d *deployment,
 			return err
 		}
 	}
+}
+
+// otherPort gives m another port than those that the engine refused, and writes
+// the model anew.
+func (a *app) otherPort(ctx context.Context, e *engine.Engine, m *compose.Model, refused []int) (file string, err error) {
+	port, release, err := a.sshPort(ctx, e, m.Spec, nil, refused...)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	a.say("port %d is taken by something else; %s gets %d", m.Host.SSHPort, m.Spec.Name, port)
+	m.Host.SSHPort = port
+	return a.writeModel(*m)
 }
 
 // volumeNames are the engine's names of the volumes that s needs.
@@ -368,7 +410,7 @@ func (a *app) forgetUntouched(name string) {
 
 // dryRun is the deploy path cut short: the model that would be written. It
 // makes nothing, also no image, whose name is part of the model.
-func (a *app) dryRun(ctx context.Context, e *engine.Engine, d *deployment) (any, error) {
+func (a *app) dryRun(ctx context.Context, e *engine.Engine, d *deployment, old *engine.Container) (any, error) {
 	m := newModel(e, d)
 	var err error
 	if m.Image, err = a.imageName(ctx, e, d.imageWish()); err != nil {
@@ -379,6 +421,12 @@ func (a *app) dryRun(ctx context.Context, e *engine.Engine, d *deployment) (any,
 			return nil, err
 		}
 	}
+	port, release, err := a.sshPort(ctx, e, d.spec, old)
+	if err != nil {
+		return nil, err
+	}
+	release()
+	m.Host.SSHPort = port
 	content, err := m.YAML()
 	if err != nil {
 		return nil, err

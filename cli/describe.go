@@ -23,10 +23,17 @@ type deploymentAnswer struct {
 	Detail    string         `json:"detail,omitempty"`
 	ExitCode  *int           `json:"exit_code,omitempty"`
 	Created   time.Time      `json:"created"`
+	SSH       *sshPlace      `json:"ssh,omitempty"`
 	Changed   bool           `json:"changed"`
 	Run       *spec.Record   `json:"run,omitempty"`
 
 	silent bool
+}
+
+// sshPlace is where the sshd of a deployment is published.
+type sshPlace struct {
+	Address string `json:"address"`
+	Port    int    `json:"port"`
 }
 
 // describe puts together what is known of a deployment.
@@ -34,6 +41,9 @@ func (a *app) describe(c *engine.Container, s spec.Spec, record *spec.Record) *d
 	d := &deploymentAnswer{
 		Name: s.Name, Host: engine.LocalHost, Runtime: a.openEngine.Runtime, Container: c.Name, Agent: s.Agent,
 		Mode: s.Mode, Workspace: s.Workspace, Image: c.Config.Image, State: c.State.Status, Created: c.Created.UTC(), Run: record,
+	}
+	if address, port, ok := c.SSH(); ok {
+		d.SSH = &sshPlace{address, port}
 	}
 	if failure, failed := c.State.Failure(); failed && c.State.Alive() {
 		d.State, d.Detail = "failed", failure.Phase+": "+failure.Reason
@@ -62,8 +72,10 @@ func (d *deploymentAnswer) text(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s (%s, %s)\n", d.Name, d.State, d.Agent, d.Mode)
 	case d.Mode == spec.Headless:
 		fmt.Fprintf(w, "%s: %s (%s, headless); follow it: agent-container logs -f %s\n", d.Name, d.State, d.Agent, d.Name)
+	case d.Mode == spec.Interactive && d.SSH != nil:
+		fmt.Fprintf(w, "%s: %s (%s, interactive, ssh port %d); attach: agent-container attach %s\n", d.Name, d.State, d.Agent, d.SSH.Port, d.Name)
 	case d.Mode == spec.Interactive:
-		fmt.Fprintf(w, "%s: %s (%s, interactive); look: agent-container exec %s -- tmux attach\n", d.Name, d.State, d.Agent, d.Name)
+		fmt.Fprintf(w, "%s: %s (%s, interactive); attach: agent-container attach %s --via exec\n", d.Name, d.State, d.Agent, d.Name)
 	default:
 		fmt.Fprintf(w, "%s: %s (%s, idle); work: agent-container exec %s CMD...\n", d.Name, d.State, d.Agent, d.Name)
 	}

@@ -138,7 +138,8 @@ func asFailure(err error) *failure {
 	case errors.As(err, &foreign):
 		f.code, f.hint = exitRefused, "remove or rename it yourself, or choose another NAME"
 	case errors.As(err, &unreachable):
-		f.code, f.hint = exitUnreachable, unreachable.Hint
+		// Which of the questions that were asked at once heard it first says nothing.
+		f.code, f.hint, f.message = exitUnreachable, unreachable.Hint, unreachable.Error()
 	case errors.As(err, &run):
 		f.code, f.hint = exitNotFound, "run: agent-container runs list"
 	case errors.As(err, &busy):

@@ -22,6 +22,7 @@ type fill struct {
 	env    environment
 	job    spec.Job
 	ca     []byte // nil for none
+	access []byte // lines of authorized_keys; nil when nobody attaches over ssh
 	config []configFile
 }
 
@@ -44,6 +45,9 @@ func (f fill) write(t *tar.Writer) error {
 	w.environment(f.env)
 	if f.task != nil {
 		w.file(spec.FillTask, 0o600, f.task)
+	}
+	if f.access != nil {
+		w.file(spec.FillAccess, 0o600, f.access)
 	}
 	if f.ca != nil {
 		w.file(spec.FillCA, 0o600, f.ca)

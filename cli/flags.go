@@ -25,6 +25,8 @@ func specFlags() []ucli.Flag {
 		&ucli.StringSliceFlag{Name: "env-file", KeepSpace: true, Usage: "a `FILE` of NAME=VALUE lines; later ones win"},
 		&ucli.StringFlag{Name: "task", Usage: "what to do: `TEXT`, @FILE, or - for standard input"},
 		&ucli.BoolFlag{Name: "foreground", Usage: "follow a headless run and exit with the agent's code"},
+		&ucli.BoolFlag{Name: "ssh", Usage: "let in over ssh also to a job or an idle deployment"},
+		&ucli.StringSliceFlag{Name: "authorized-key", KeepSpace: true, Usage: "a `FILE` of public keys that may attach, beside your own collection"},
 		&ucli.BoolFlag{Name: "dry-run", Usage: "print the Compose model and stop"},
 	}
 	return append(list, limitFlags()...)
@@ -32,7 +34,7 @@ func specFlags() []ucli.Flag {
 
 // specFields are the flags of specFlags that are fields of the spec, beside the
 // limits.
-var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "env", "env-file"}
+var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "env", "env-file", "ssh", "authorized-key"}
 
 // typedSpec says whether any flag was typed that is a field of the spec.
 func typedSpec(c *ucli.Context) bool { return len(specFieldsTyped(c)) > 0 }
@@ -70,6 +72,7 @@ func (a *app) newSpec(c *ucli.Context, name string) (spec.Spec, error) {
 func (a *app) applySettings(s *spec.Spec) error {
 	get := func(key string) string { return a.settings.Get(key).Text }
 	s.RecordTask = get("record_task") == "true"
+	s.SSHBind = get("ssh_bind")
 	s.BaseImage = get("base_image")
 	var err error
 	if s.CABundle, err = a.caBundle(get("ca_bundle")); err != nil {
@@ -111,6 +114,19 @@ func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
 			}
 			s.EnvFiles = append(s.EnvFiles, path)
 		}
+	}
+	if c.IsSet("authorized-key") {
+		s.AccessFiles = nil
+		for _, f := range c.StringSlice("authorized-key") {
+			path, err := filepath.Abs(f)
+			if err != nil {
+				return err
+			}
+			s.AccessFiles = append(s.AccessFiles, path)
+		}
+	}
+	if c.IsSet("ssh") {
+		s.SSH = c.Bool("ssh")
 	}
 	for _, e := range c.StringSlice("env") {
 		name, _, _ := strings.Cut(e, "=")

@@ -43,7 +43,7 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	if c.Bool("dry-run") {
-		return a.dryRun(ctx, e, d)
+		return a.dryRun(ctx, e, d, old)
 	}
 	if begun, err := a.wasBegun("redeploy", d, old); err != nil || begun {
 		return a.resume(ctx, c, e, old, s, err)

@@ -59,8 +59,11 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 	}
 	if err := e.Start(ctx, s.Name, c.HasServices()); err != nil {
 		hint := ""
-		if engine.NetworkGone(err) {
+		switch {
+		case engine.NetworkGone(err):
 			hint = "its network was removed; make it anew: agent-container redeploy " + s.Name
+		case engine.PortTaken(err):
+			hint = "its port was taken meanwhile; give it another one: agent-container redeploy " + s.Name
 		}
 		return fail(exitFailed, hint, "start %s: %w", s.Name, err)
 	}

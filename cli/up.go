@@ -68,7 +68,7 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	if c.Bool("dry-run") {
-		return a.dryRun(ctx, e, d)
+		return a.dryRun(ctx, e, d, found)
 	}
 	a.announceOrigins(c)
 	return a.deployAndReport(ctx, c, e, "up", d, found)
@@ -94,19 +94,16 @@ func refuseInterrupted(found *engine.Container, wanted spec.Spec) error {
 // waits or follows. old is the container that the decision was made on.
 func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.Engine, verb string, d *deployment, old *engine.Container) (any, error) {
 	name := d.spec.Name
-	release, err := a.lockUnchanged(ctx, e, name, old)
+	release, err := a.lock(name)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if err := a.beginOperation(verb, d, old); err != nil {
-		return nil, err
-	}
 	if err := reached(ctx, "locked"); err != nil {
 		return nil, err
 	}
 	a.announce(d)
-	if err := a.deploy(ctx, e, d, old); err != nil {
+	if err := a.deploy(ctx, e, verb, d, old); err != nil {
 		a.forgetUntouched(name)
 		return nil, a.whatIsLeft(ctx, e, name, err)
 	}
@@ -272,7 +269,7 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 		if err != nil {
 			return nil, err
 		}
-		return a.dryRun(ctx, e, d)
+		return a.dryRun(ctx, e, d, found)
 	}
 	switch {
 	case found.State.Alive() && c.Bool("foreground"):

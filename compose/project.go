@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/compose-spec/compose-go/v2/types"
@@ -21,6 +22,8 @@ type Host struct {
 	// StartInterval is whether the engine knows a health check's
 	// start_interval (Docker 25 and later; Compose refuses it elsewhere).
 	StartInterval bool
+	// SSHPort is the host's port for sshd, needed when the spec has SSH.
+	SSHPort int
 	// Subnet is the deployment's own /28, needed when it has services.
 	Subnet string
 }
@@ -78,6 +81,9 @@ func (m Model) agentService() types.ServiceConfig {
 	svc.StopGracePeriod = &grace
 	svc.Volumes = m.mounts()
 	svc.Networks = map[string]*types.ServiceNetworkConfig{"default": nil}
+	if s.HasSSH() {
+		svc.Ports = []types.ServicePortConfig{{Mode: "ingress", HostIP: s.SSHBind, Target: spec.SSHPort, Published: strconv.Itoa(m.Host.SSHPort), Protocol: "tcp"}}
+	}
 	harden(&svc)
 	svc.PidsLimit = s.Limits.Pids
 	svc.MemLimit = types.UnitBytes(s.Limits.MemoryBytes)

@@ -146,3 +146,41 @@ func FuzzComposeString(f *testing.F) {
 		}
 	})
 }
+
+func TestSSHIsPublished(t *testing.T) {
+	// sshd must be published for sessions, and elsewhere where it was asked for, on the given address and port alone.
+	for name, c := range map[string]struct {
+		change func(*spec.Spec)
+		want   bool
+	}{
+		"a session":         {func(s *spec.Spec) {}, true},
+		"no address":        {func(s *spec.Spec) { s.SSHBind = "none" }, false},
+		"of before":         {func(s *spec.Spec) { s.SSHBind = "" }, false},
+		"a job":             {func(s *spec.Spec) { s.Mode = spec.Headless }, false},
+		"a job, asked for":  {func(s *spec.Spec) { s.Mode, s.SSH = spec.Headless, true }, true},
+		"asked for nowhere": {func(s *spec.Spec) { s.SSH, s.SSHBind = true, "none" }, false},
+	} {
+		m := model("web", spec.Interactive, spec.Persistent)
+		m.Spec.SSHBind, m.Host.SSHPort = "127.0.0.1", 22007
+		c.change(&m.Spec)
+		ports := m.Project().Services[AgentService].Ports
+		if (len(ports) == 1) != c.want || len(ports) > 1 {
+			t.Errorf("%s: ports %v, want them: %t", name, ports, c.want)
+		}
+		if c.want && (ports[0].HostIP != "127.0.0.1" || ports[0].Published != "22007" || ports[0].Target != spec.SSHPort) {
+			t.Errorf("%s: %+v", name, ports[0])
+		}
+	}
+	for text, want := range map[string]PortRange{"22000-22999": {22000, 22999}, "22000": {22000, 22000}, "": {}, "80-90": {}, "2-1": {}, "23000-22000": {}, "1-70000": {}, "a-b": {}} {
+		got, err := ParsePortRange(text)
+		if (err == nil) != (want != PortRange{}) || got != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	if p, err := (PortRange{3000, 3002}).Free(func(p int) bool { return p != 3002 }); err != nil || p != 3002 {
+		t.Errorf("free: %d, %v", p, err)
+	}
+	if _, err := (PortRange{3000, 3002}).Free(func(int) bool { return true }); err == nil {
+		t.Error("a full range has a free port")
+	}
+}

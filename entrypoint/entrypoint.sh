@@ -32,7 +32,7 @@ failed() {
 	exec "$guest" hold
 }
 
-phases record environment git config seed agent
+phases record environment git ssh config seed agent
 
 case $mode in
 headless)

@@ -30,6 +30,9 @@ type Params struct {
 	AgentDir   string
 	SystemCA   string
 	TmuxShell  string
+	SSHD       string
+	SSHDConfig string
+	SSHAddress string
 }
 
 // Environment returns the variables that carry p; empty fields are left out.
@@ -46,6 +49,9 @@ func (p Params) Environment() map[string]string {
 		spec.EnvWorkspace:  p.Workspace,
 		spec.EnvAgentDir:   p.AgentDir,
 		spec.EnvSystemCA:   p.SystemCA,
+		spec.EnvSSHD:       p.SSHD,
+		spec.EnvSSHDConfig: p.SSHDConfig,
+		spec.EnvSSHAddress: p.SSHAddress,
 		spec.EnvTmuxShell:  p.TmuxShell,
 	}
 	for k, v := range env {

@@ -25,14 +25,19 @@ type guest struct {
 	workspace  string
 	agentDir   string
 	systemCA   string
+	sshd       string
+	sshdConfig string
+	sshAddress string
 }
 
 // verbs are the guest's commands; each gets the words after its name.
 var verbs = map[string]func(g *guest, args []string) error{
+	"access":      (*guest).access,
 	"env":         (*guest).runWithEnvironment,
 	"headless":    (*guest).headless,
 	"hold":        (*guest).hold,
 	"interactive": (*guest).interactive,
+	"login":       (*guest).login,
 	"phase":       (*guest).phase,
 	"status":      (*guest).status,
 	"stopped":     (*guest).stopped,
@@ -63,6 +68,9 @@ func run(args []string) error {
 	if !ok {
 		return fmt.Errorf("unknown verb %q", args[0])
 	}
+	if args[0] == "login" {
+		restoreEnvironment(filepath.Join(override(spec.EnvRunDir, spec.ContainerRunDir), spec.FileEnviron))
+	}
 	g, err := fromEnvironment()
 	if err != nil {
 		return err
@@ -88,6 +96,9 @@ func fromEnvironment() (*guest, error) {
 		workspace:  override(spec.EnvWorkspace, spec.ContainerWorkspace),
 		agentDir:   override(spec.EnvAgentDir, spec.ContainerAgentDir),
 		systemCA:   override(spec.EnvSystemCA, "/etc/ssl/certs/ca-certificates.crt"),
+		sshd:       override(spec.EnvSSHD, "/usr/sbin/sshd"), // which insists on an absolute path
+		sshdConfig: override(spec.EnvSSHDConfig, "/etc/ssh/agent-container/sshd_config"),
+		sshAddress: override(spec.EnvSSHAddress, fmt.Sprintf("127.0.0.1:%d", spec.SSHPort)),
 	}, nil
 }
 

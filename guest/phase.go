@@ -16,6 +16,7 @@ var phases = map[string]func(*guest) error{
 	"record":      (*guest).startRun,
 	"environment": (*guest).setupEnvironment,
 	"git":         (*guest).setupGit,
+	"ssh":         (*guest).setupSSH,
 	"config":      (*guest).setupConfig,
 	"seed":        (*guest).seed,
 	"agent":       (*guest).setupAgent,

@@ -46,6 +46,9 @@ func FindDirectories(env func(string) string) (Directories, error) {
 	return d, nil
 }
 
+// AuthorizedKeys is the user's collection of public keys that may attach.
+func (d Directories) AuthorizedKeys() string { return filepath.Join(d.Config, "authorized_keys") }
+
 // Deployment returns the state directory of a deployment.
 func (d Directories) Deployment(host, name string) string { return filepath.Join(d.State, host, name) }
 

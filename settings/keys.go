@@ -4,6 +4,7 @@ package settings
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -57,6 +58,10 @@ var Keys = []Key{
 		check: plainWord},
 	{Name: "ca_bundle", Values: "auto, none, a path", Default: "auto", Doc: "CA certificates for builds and containers; auto takes the file of SSL_CERT_FILE or NODE_EXTRA_CA_CERTS",
 		check: autoNoneOrPath},
+	{Name: "ssh_bind", Values: "address, none", Default: "127.0.0.1", Doc: "where the sshd of sessions is published on the host; none for nowhere",
+		check: addressOrNone},
+	{Name: "ssh_ports", Values: "range", Default: "22000-22999", Doc: "the ports that it gets there",
+		check: func(v string) error { _, err := compose.ParsePortRange(v); return err }},
 	{Name: "subnet_pool", Values: "IPv4 network", Default: "10.213.0.0/16", Doc: "where networks of deployments with services come from",
 		check: func(v string) error { _, err := compose.ParsePool(v); return err }},
 	{Name: "limits.memory", Values: "bytes, with k, m, g", Default: "", Doc: "memory of the agent's container; swap is not added",
@@ -173,6 +178,13 @@ func oneOf(allowed ...string) func(string) error {
 func plainWord(v string) error {
 	if v == "" || strings.HasPrefix(v, "-") || strings.ContainsAny(v, " \t\n\"'$") {
 		return fmt.Errorf("%q is not an image reference", v)
+	}
+	return nil
+}
+
+func addressOrNone(v string) error {
+	if _, err := netip.ParseAddr(v); err != nil && v != "none" {
+		return fmt.Errorf("%q is neither an IP address nor none", v)
 	}
 	return nil
 }

@@ -29,16 +29,35 @@ const (
 	EnvWorkspace  = EnvPrefix + "WORKSPACE"   // override of ContainerWorkspace, for tests
 	EnvAgentDir   = EnvPrefix + "AGENT_DIR"   // override of ContainerAgentDir, for tests
 	EnvSystemCA   = EnvPrefix + "SYSTEM_CA"   // override of the image's CA bundle, for tests
+	EnvSSHD       = EnvPrefix + "SSHD"        // override of sshd's path, for tests
+	EnvSSHDConfig = EnvPrefix + "SSHD_CONFIG" // override of its configuration, for tests
+	EnvSSHAddress = EnvPrefix + "SSH_ADDRESS" // override of where it listens, for tests
 	EnvTmuxShell  = EnvPrefix + "TMUX_SHELL"  // the shell of tmux windows, for tests
 )
 
 // Files of the fill, relative to ContainerRunDir. All are 0600 and owned by
 // the agent user.
 const (
-	FillTask   = "task"     // the task's bytes, absent when none was given
-	FillJob    = "job.json" // a Job
-	FillCA     = "ca.pem"   // the host's CA bundle, absent when none is used
-	FillConfig = "config"   // a directory laid over the agent's ConfigDir
+	FillTask   = "task"            // the task's bytes, absent when none was given
+	FillJob    = "job.json"        // a Job
+	FillCA     = "ca.pem"          // the host's CA bundle, absent when none is used
+	FillConfig = "config"          // a directory laid over the agent's ConfigDir
+	FillAccess = "authorized_keys" // who may attach; absent when nobody may over ssh
+)
+
+// SSHPort is where the container's sshd listens. Its host key is
+// ~/.ssh/HostKeyDir/HostKeyFile, the public half beside it with ".pub".
+const (
+	SSHPort     = 2222
+	HostKeyDir  = "host"
+	HostKeyFile = "ssh_host_ed25519_key"
+)
+
+// The marks of what is ours in the container's authorized_keys. It is rewritten
+// at every start; lines outside stay.
+const (
+	AccessBegin = "# BEGIN agent-container"
+	AccessEnd   = "# END agent-container"
 )
 
 // FillEnvironment is the user's environment, relative to ContainerSecretsDir:
@@ -51,6 +70,7 @@ const (
 	FileStatus   = "status"        // one Status line
 	FileRunID    = "run-id"        // the id of the record that is open
 	FileConsumed = "task-consumed" // exists once the task was handed to an agent; never again after that
+	FileEnviron  = "environ"       // the container's own environment, for logins
 	FileDeadline = "deadline"      // when the job's time is over, RFC 3339
 	FileCABundle = "ca-bundle.pem" // system bundle and FillCA together
 )

@@ -77,9 +77,12 @@ type Spec struct {
 	Limits       Limits    `json:"limits"`
 	RecordTask   bool      `json:"record_task"` // whether the run record carries the task's text
 	BaseImage    string    `json:"base_image"`
-	CABundle     string    `json:"ca_bundle"`       // "auto", "none" or an absolute host path
-	Typed        []string  `json:"typed,omitempty"` // sorted flags of limits and restart that were typed: a redeploy keeps them, and reads the others from settings again
-	Timezone     string    `json:"timezone"`        // IANA name for TZ
+	CABundle     string    `json:"ca_bundle"`                 // "auto", "none" or an absolute host path
+	SSH          bool      `json:"ssh,omitempty"`             // whether sshd runs although the mode is not interactive
+	SSHBind      string    `json:"ssh_bind,omitempty"`        // the host's address on which sshd is published, or "none"
+	AccessFiles  []string  `json:"authorized_keys,omitempty"` // absolute host paths of more keys that are let in
+	Typed        []string  `json:"typed,omitempty"`           // sorted flags of limits and restart that were typed: a redeploy keeps them, and reads the others from settings again
+	Timezone     string    `json:"timezone"`                  // IANA name for TZ
 }
 
 // Label returns s as the JSON document that is kept in a container's label.
@@ -101,6 +104,11 @@ func FromLabel(text string) (Spec, error) {
 		return Spec{}, fmt.Errorf("spec label: %w", err)
 	}
 	return s, nil
+}
+
+// HasSSH reports whether sshd runs in the container and is published.
+func (s Spec) HasSSH() bool {
+	return (s.SSH || s.Mode == Interactive) && s.SSHBind != "" && s.SSHBind != "none"
 }
 
 // Error is a refusal of one field, with the way out where there is one.

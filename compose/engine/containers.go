@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,8 +26,11 @@ type Container struct {
 		Labels map[string]string
 		Env    []string
 	}
-	HostConfig struct{ RestartPolicy struct{ Name string } }
-	Mounts     []struct {
+	HostConfig struct {
+		RestartPolicy struct{ Name string }
+		PortBindings  map[string][]struct{ HostIp, HostPort string }
+	}
+	Mounts []struct {
 		Type, Name, Source, Destination string
 	}
 }
@@ -80,6 +84,17 @@ func (s State) Failure() (spec.Status, bool) {
 	last := s.Health.Log[len(s.Health.Log)-1]
 	status, err := spec.ParseStatus(last.Output)
 	return status, err == nil && status.State == spec.Failed
+}
+
+// SSH returns the host's address and port on which the container's sshd is
+// published, running or not, and false when it is not.
+func (c *Container) SSH() (address string, port int, ok bool) {
+	for _, b := range c.HostConfig.PortBindings[fmt.Sprintf("%d/tcp", spec.SSHPort)] {
+		if port, err := strconv.Atoi(b.HostPort); err == nil && port > 0 {
+			return b.HostIp, port, true
+		}
+	}
+	return "", 0, false
 }
 
 // Deployment returns the deployment that the container says it belongs to.

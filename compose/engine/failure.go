@@ -24,6 +24,13 @@ var missingWords = regexp.MustCompile(`(?i)no such (container|image|volume|netwo
 // is not there, by its name or by the id that it had.
 var networkGoneWords = regexp.MustCompile(`network \S+ not found|declared as external, but could not be found`)
 
+// portTakenWords are how the engine says that it cannot publish a port: another
+// container has it, or another program.
+var portTakenWords = regexp.MustCompile(`port is already allocated|address already in use`)
+
+// PortTaken reports whether err says that a port to be published is taken.
+func PortTaken(err error) bool { return portTakenWords.MatchString(stderrOf(err)) }
+
 // missingPathWords are how cp says that a path in a container is not there.
 var missingPathWords = regexp.MustCompile(`(?i)could not find the file `)
 
