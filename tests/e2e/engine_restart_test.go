@@ -288,7 +288,8 @@ func (u *user) onlyPrivate(engine *privateEngine) {
 	}
 	engine.start()
 	engine.load(images...)
-	u.env = append(u.env, "DOCKER_HOST="+engine.host)
+	u.env = append(u.env, "DOCKER_HOST="+engine.host,
+		"AGENT_CONTAINER_SSH_BIND=none") // its machine has no address at all
 }
 
 // After its engine was stopped, killed or lost with the whole machine no job
