@@ -53,7 +53,7 @@ var ExitCodes = []ExitCode{
 	{exitUnreachable, "unreachable", "runtime missing, unreachable or too old"},
 	{exitBusy, "busy", "busy: another operation holds this deployment"},
 	{exitTimeLimit, "limit", "a time or spending limit of ours ended the run"},
-	{exitOurs, "after_start", "up and redeploy --foreground, exec: we failed after the container was started"},
+	{exitOurs, "after_start", "up and redeploy --foreground, exec, attach -- CMD: we failed after the container was started"},
 	{exitInterrupted, "interrupted", "interrupted"},
 	{exitTerminated, "terminated", "terminated"},
 }
