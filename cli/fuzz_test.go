@@ -200,10 +200,7 @@ func copyingEngine(f *testing.F) copying {
 		f.Fatal(err)
 	}
 	f.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	var err error
-	if c.Engine, err = engine.Open(f.Context(), &process.Runner{}); err != nil {
-		f.Fatal(err)
-	}
+	c.Engine = engine.New(&process.Runner{})
 	return c
 }
 

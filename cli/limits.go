@@ -97,7 +97,7 @@ func typedLimits(s *spec.Spec, c *ucli.Context) error {
 		if err := l.set(s, text); err != nil && text == "" {
 			return refuse("see: agent-container up --help", "--%s cannot be none", l.flag)
 		} else if err != nil {
-			return refuse("", "--%s: %w", l.flag, err)
+			return refuse("see: agent-container up --help", "--%s: %w", l.flag, err)
 		}
 		s.Typed = append(s.Typed, l.flag)
 	}

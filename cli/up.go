@@ -251,7 +251,7 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 	if err != nil {
 		return nil, err
 	}
-	if a.hasOperation(s.Name) {
+	if a.hasOperation(s.Name) && !c.Bool("dry-run") {
 		if d, err := a.prepare(ctx, c, wanted, nil); err == nil {
 			if begun, err := a.wasBegun("up", d, found); err != nil || begun {
 				return a.resume(ctx, c, e, found, s, err)

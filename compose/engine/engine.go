@@ -50,12 +50,6 @@ const minMajor = 20
 // New is the engine that runner's command line reaches. Nothing is asked yet.
 func New(runner *process.Runner) *Engine { return &Engine{Runtime: "docker", run: runner} }
 
-// Open is New and Answer.
-func Open(ctx context.Context, runner *process.Runner) (*Engine, error) {
-	e := New(runner)
-	return e, e.Answer(ctx)
-}
-
 // Answer asks the engine for its version and architecture. The error is an
 // *UnreachableError, within answerTime.
 func (e *Engine) Answer(ctx context.Context) error {

@@ -302,6 +302,8 @@ func TestWhatIsNotResumed(t *testing.T) {
 	job := func(verb, task, value string) []string {
 		return []string{verb, u.name, "--mode", "headless", "--task", task, "--env", "V=" + value, "--env", "STUB_RUN=echo $V >>$HOME/.claude/runs"}
 	}
+	u.endedAt("started", "kill", job("up", "one", "a")...)
+	u.want(2, append(job("up", "one", "a"), "--dry-run")...) // it goes on with nothing
 	u.must(job("up", "one", "a")...)
 	u.waitState("exited")
 
