@@ -44,6 +44,7 @@ type app struct {
 	terminal    bool // stdin and stdout are terminals and nobody said --no-input
 	errTerminal bool // stderr is a terminal: progress may redraw its line
 	openEngine  *engine.Engine
+	warned      bool            // of credentials in a URL
 	alarmed     map[string]bool // ids of runs of which alarm has spoken
 	operating   *flock.Flock    // held while this command is an operation, else nil
 	over        bool            // whether the job that this command followed is over, its record settled

@@ -25,13 +25,23 @@ const (
 func (a *app) await(ctx context.Context, e *engine.Engine, s spec.Spec) (spec.Status, error) {
 	name, probeTime := s.Name, mostPhases*s.Limits.StartLimit()
 	container := compose.ProjectName(name)
+	var last spec.Status
 	for attempt := 0; ; attempt++ {
 		probe, cancel := context.WithTimeout(ctx, probeTime)
 		line, err := e.Probe(probe, container, spec.ContainerGuest, "status", "wait")
 		late := probe.Err() != nil
 		cancel()
 		if err == nil {
-			return spec.ParseStatus(line)
+			status, err := spec.ParseStatus(line)
+			if err != nil || status.State != spec.Starting {
+				return status, err
+			}
+			// The guest says itself when there is no progress for too long.
+			if attempt = 0; status != last {
+				a.say("%s: %s", name, status.Phase)
+			}
+			last = status
+			continue
 		}
 		var gone *engine.UnreachableError
 		if late || errors.As(err, &gone) {

@@ -56,6 +56,7 @@ func commands() []command {
 		listCommand(),
 		contextCommand(),
 		accessCommand(),
+		sshKeyCommand(),
 		completionsCommand(),
 		versionCommand(),
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -28,9 +29,17 @@ type deployment struct {
 	fill     fill
 }
 
-// prepare reads all that s names. inherited holds the environment values kept
-// from a container before, nil on a first deploy.
-func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherited environment) (*deployment, error) {
+// kept is what a redeploy takes out of the container before, where alone it is.
+type kept struct {
+	env  environment // values that were typed
+	task []byte      // what no agent has got yet; nil for none
+	// begun says that this may be an operation once more that was interrupted. Its
+	// task may be an agent's by now; then none is asked for.
+	begun bool
+}
+
+// prepare reads all that s names. from is empty on a first deploy.
+func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from kept) (*deployment, error) {
 	d := &deployment{spec: s}
 	var err error
 	if d.agent, err = spec.LookupAgent(s.Agent); err != nil {
@@ -42,7 +51,7 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherit
 	if d.services, err = a.readServices(ctx, s.Name); err != nil {
 		return nil, err
 	}
-	if d.fill.env, err = a.readEnvironment(s, inherited, c); err != nil {
+	if d.fill.env, err = a.readEnvironment(s, from.env, c); err != nil {
 		return nil, err
 	}
 	if d.fill.config, err = readConfig(a.dirs.AgentConfig(s.Name, s.Agent)); err != nil {
@@ -57,10 +66,15 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherit
 		}
 	}
 	// Last: it may read standard input, which cannot be read again.
-	if d.fill.task, err = a.readTask(c, s.Mode); err != nil {
+	if d.fill.task, err = a.readTask(c, s.Mode, from); err != nil {
 		return nil, err
 	}
+	d.fill.carried = !c.IsSet("task") && d.fill.task != nil
 	d.fill.job.RecordTask, d.fill.job.Restart, d.fill.job.Limits = s.RecordTask, s.Restart, s.Limits
+	d.fill.job.Depth = s.Depth
+	if d.fill.job.Credentials, err = settings.ParseCredentials(a.settings.Get("git.credentials").Text); err != nil {
+		return nil, err
+	}
 	d.fill.job.GitName, d.fill.job.GitEmail = a.gitIdentity(ctx)
 	return d, nil
 }
@@ -155,7 +169,7 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 		}},
 		step{"model", func() (err error) { file, err = a.writeModel(m); return err }},
 		step{"service-images", func() error { return a.serviceImages(ctx, e, m, file) }},
-		step{"retired", func() error { return a.retire(ctx, e, name, old) }},
+		step{"retired", func() error { return a.retire(ctx, e, d, old) }},
 		step{"created", func() error {
 			err := a.create(ctx, e, m, file)
 			release() // the start may wait long for a service; subnet and port are taken now
@@ -340,11 +354,12 @@ func (a *app) network(ctx context.Context, e *engine.Engine, m *compose.Model) (
 }
 
 // retire stops what is about to be replaced and brings in its records, which
-// go with the container.
-func (a *app) retire(ctx context.Context, e *engine.Engine, name string, old *engine.Container) error {
+// go with the container. A task that is carried over must be nobody's still.
+func (a *app) retire(ctx context.Context, e *engine.Engine, d *deployment, old *engine.Container) error {
 	if old == nil {
 		return nil
 	}
+	name := d.spec.Name
 	if err := a.stopAll(ctx, e, name); err != nil {
 		return err
 	}
@@ -352,8 +367,13 @@ func (a *app) retire(ctx context.Context, e *engine.Engine, name string, old *en
 	if err != nil || stopped == nil || stopped.State.Status == "created" {
 		return err
 	}
-	_, err = a.bringRecords(ctx, e, stopped)
-	return err
+	if _, err = a.bringRecords(ctx, e, stopped); err != nil || !d.fill.carried {
+		return err
+	}
+	if task, err := undeliveredTask(ctx, e, name); err != nil || task == nil {
+		return errors.Join(err, fail(exitFailed, "its run: agent-container runs list "+name, "the task of %s was started meanwhile; it is not run twice", name))
+	}
+	return nil
 }
 
 // removeStale removes containers of the deployment that its new model does not

@@ -18,6 +18,7 @@ type deploymentAnswer struct {
 	Agent     string         `json:"agent"`
 	Mode      spec.Mode      `json:"mode"`
 	Workspace spec.Workspace `json:"workspace"`
+	Repo      string         `json:"repo,omitempty"`
 	Image     string         `json:"image"`
 	State     string         `json:"state"`
 	Detail    string         `json:"detail,omitempty"`
@@ -26,6 +27,7 @@ type deploymentAnswer struct {
 	SSH       *sshPlace      `json:"ssh,omitempty"`
 	Changed   bool           `json:"changed"`
 	Run       *spec.Record   `json:"run,omitempty"`
+	SSHKey    string         `json:"ssh_key,omitempty"` // the public half of its own, while its registration is waited for
 
 	silent bool
 }
@@ -40,13 +42,16 @@ type sshPlace struct {
 func (a *app) describe(c *engine.Container, s spec.Spec, record *spec.Record) *deploymentAnswer {
 	d := &deploymentAnswer{
 		Name: s.Name, Host: engine.LocalHost, Runtime: a.openEngine.Runtime, Container: c.Name, Agent: s.Agent,
-		Mode: s.Mode, Workspace: s.Workspace, Image: c.Config.Image, State: c.State.Status, Created: c.Created.UTC(), Run: record,
+		Mode: s.Mode, Workspace: s.Workspace, Repo: s.Repo, Image: c.Config.Image, State: c.State.Status, Created: c.Created.UTC(), Run: record,
 	}
 	if address, port, ok := c.SSH(); ok {
 		d.SSH = &sshPlace{address, port}
 	}
-	if failure, failed := c.State.Failure(); failed && c.State.Alive() {
-		d.State, d.Detail = "failed", failure.Phase+": "+failure.Reason
+	if status, ok := c.State.SetUp(); ok && c.State.Alive() {
+		d.State, d.Detail = string(status.State), status.Phase
+		if status.State == spec.Failed {
+			d.Detail += ": " + status.Reason
+		}
 	}
 	if !c.State.Alive() && c.State.Status != "created" {
 		code := c.State.ExitCode
@@ -59,6 +64,8 @@ func (a *app) describe(c *engine.Container, s spec.Spec, record *spec.Record) *d
 func (d *deploymentAnswer) text(w io.Writer) {
 	switch {
 	case d.silent:
+	case d.State == string(spec.Pending):
+		fmt.Fprintf(w, "%s: waits for its SSH key to be registered; then: agent-container redeploy %s\n", d.Name, d.Name)
 	case d.ExitCode != nil && d.Mode == spec.Headless:
 		fmt.Fprintf(w, "%s: %s, exit code %d", d.Name, d.outcome(), *d.ExitCode)
 		if d.Run != nil && d.Run.Attempt > 1 {

@@ -71,6 +71,10 @@ func (a *app) down(ctx context.Context, c *ucli.Context, purge, records bool) (a
 	if err := a.existsAtAll(ctx, e, name, records); err != nil {
 		return nil, err
 	}
+	if key, _ := a.keptKey(name); purge && key != "" {
+		a.say("NOTE: the SSH key of %s goes with its volumes; where it is registered, take it out:", name)
+		a.say("%s", key)
+	}
 	if err := a.confirm(c, removalQuestion(name, purge, records)); err != nil {
 		return nil, err
 	}
@@ -172,7 +176,7 @@ func (a *app) empty(ctx context.Context, e *engine.Engine, all []*engine.Contain
 			}
 		}
 		if environment {
-			if err := e.Fill(ctx, c.ID, noEnvironment); err != nil {
+			if err := e.Fill(ctx, c.ID, noSecrets); err != nil {
 				a.say("warning: the environment of %s is left on its volume until a purge: %s", c.Deployment(), oneLine(err.Error()))
 			}
 		}

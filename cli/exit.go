@@ -25,7 +25,7 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitRefused     = 2
-	exitPending     = 3
+	exitPending     = spec.ExitPending
 	exitNotFound    = 4
 	exitUnreachable = 5
 	exitBusy        = 6

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/agent-container/agent-container/process"
@@ -24,6 +25,8 @@ type fill struct {
 	ca     []byte // nil for none
 	access []byte // lines of authorized_keys; nil when nobody attaches over ssh
 	config []configFile
+
+	carried bool // the task is one that no agent has got yet, of the container before
 }
 
 // configFile is one file of the canonical agent configuration.
@@ -43,6 +46,7 @@ func (f fill) write(t *tar.Writer) error {
 	}
 	w.file(spec.FillJob, 0o600, job)
 	w.environment(f.env)
+	w.undelivered(f.task)
 	if f.task != nil {
 		w.file(spec.FillTask, 0o600, f.task)
 	}
@@ -65,10 +69,12 @@ func freshStatus(t *tar.Writer) error {
 	return w.err
 }
 
-// noEnvironment empties the environment that a container was filled with.
-func noEnvironment(t *tar.Writer) error {
+// noSecrets empties the environment that a container was filled with, and the
+// task that no agent has got.
+func noSecrets(t *tar.Writer) error {
 	w := fillWriter{tar: t, dirs: map[string]bool{}}
 	w.environment(nil)
+	w.undelivered(nil)
 	return w.err
 }
 
@@ -85,11 +91,22 @@ func (w *fillWriter) file(name string, mode int64, content []byte) {
 	w.entry(&tar.Header{Typeflag: tar.TypeReg, Name: full, Mode: mode, Size: int64(len(content))}, content)
 }
 
-// environment writes the user's environment. Its directory is a volume, made by
-// the engine from the image: an entry for it could only change what is right.
-func (w *fillWriter) environment(env environment) {
-	content := env.encode()
-	name := strings.TrimPrefix(path.Join(spec.ContainerSecretsDir, spec.FillEnvironment), "/")
+// environment writes the user's environment.
+func (w *fillWriter) environment(env environment) { w.secret(spec.FillEnvironment, env.encode()) }
+
+// undelivered writes the task once more for a redeploy before an agent has got
+// it; nil empties what may be there.
+func (w *fillWriter) undelivered(task []byte) {
+	if task != nil {
+		task = append(slices.Clone(task), 0) // it is whole
+	}
+	w.secret(spec.FillUndelivered, task)
+}
+
+// secret writes a file on the secrets volume. Its directory is made by the
+// engine from the image: an entry for it could only change what is right.
+func (w *fillWriter) secret(name string, content []byte) {
+	name = strings.TrimPrefix(path.Join(spec.ContainerSecretsDir, name), "/")
 	w.entry(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: int64(len(content))}, content)
 }
 

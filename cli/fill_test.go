@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -38,8 +40,8 @@ func filled(t *testing.T, f fill) (entries []string, content map[string]string) 
 		if h.Typeflag != tar.TypeDir && h.Typeflag != tar.TypeReg {
 			t.Errorf("%s has type %c", h.Name, h.Typeflag)
 		}
-		environment := "/"+h.Name == spec.ContainerSecretsDir+"/"+spec.FillEnvironment
-		if !environment && !strings.HasPrefix("/"+h.Name, spec.ContainerRunDir+"/") {
+		secret := slices.Contains([]string{spec.FillEnvironment, spec.FillUndelivered}, strings.TrimPrefix("/"+h.Name, spec.ContainerSecretsDir+"/"))
+		if !secret && !strings.HasPrefix("/"+h.Name, spec.ContainerRunDir+"/") {
 			t.Errorf("%s is not below %s: its entry would change what is not ours", h.Name, spec.ContainerRunDir)
 		}
 		entries = append(entries, fmt.Sprintf("%c %s %o", h.Typeflag, strings.TrimPrefix(h.Name, "run/agent-container/"), h.Mode))
@@ -62,29 +64,32 @@ func TestFillTar(t *testing.T) {
 		},
 	})
 	want := []string{
-		"5  700", "0 job.json 600", "0 run/agent-container-secrets/environment 600", "0 task 600", "0 ca.pem 600",
+		"5  700", "0 job.json 600", "0 run/agent-container-secrets/environment 600", "0 run/agent-container-secrets/undelivered-task 600", "0 task 600", "0 ca.pem 600",
 		"5 config/ 700", "0 config/settings.json 600", "5 config/deep/ 700", "5 config/deep/er/ 700", "0 config/deep/er/run 700", "0 config/deep/er/two 600",
 	}
 	if !slices.Equal(entries, want) {
 		t.Errorf("entries are\n%s\nwant\n%s", strings.Join(entries, "\n"), strings.Join(want, "\n"))
 	}
-	if content["task"] != task || content["run/agent-container-secrets/environment"] != "A=x\ny\x00B=2\x00\x00" || content["ca.pem"] != "pem" || content["config/deep/er/run"] != "#!" {
+	if content["task"] != task || content["run/agent-container-secrets/undelivered-task"] != task+"\x00" || content["run/agent-container-secrets/environment"] != "A=x\ny\x00B=2\x00\x00" || content["ca.pem"] != "pem" || content["config/deep/er/run"] != "#!" {
 		t.Errorf("content is %q", content)
 	}
 	var job spec.Job
-	if err := json.Unmarshal([]byte(content["job.json"]), &job); err != nil || job != (spec.Job{RecordTask: true, GitName: "Ada", GitEmail: "a@b"}) {
+	if err := json.Unmarshal([]byte(content["job.json"]), &job); err != nil || !cmp.Equal(job, spec.Job{RecordTask: true, GitName: "Ada", GitEmail: "a@b"}) {
 		t.Errorf("job is %q, %v", content["job.json"], err)
 	}
 }
 
 func TestFillWithoutTask(t *testing.T) {
 	// Without a task there must be no task file; an empty task must be one.
-	entries, _ := filled(t, fill{})
-	if want := []string{"5  700", "0 job.json 600", "0 run/agent-container-secrets/environment 600"}; !slices.Equal(entries, want) {
+	entries, content := filled(t, fill{})
+	if want := []string{"5  700", "0 job.json 600", "0 run/agent-container-secrets/environment 600", "0 run/agent-container-secrets/undelivered-task 600"}; !slices.Equal(entries, want) {
 		t.Errorf("entries are %q, want %q", entries, want)
 	}
-	_, content := filled(t, fill{task: []byte{}})
-	if task, ok := content["task"]; !ok || task != "" {
+	if content["run/agent-container-secrets/undelivered-task"] != "" {
+		t.Errorf("what was left of a task before stays: %q", content)
+	}
+	_, content = filled(t, fill{task: []byte{}})
+	if task, ok := content["task"]; !ok || task != "" || content["run/agent-container-secrets/undelivered-task"] != "\x00" {
 		t.Errorf("an empty task gives %q", content)
 	}
 }

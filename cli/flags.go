@@ -20,6 +20,9 @@ func specFlags() []ucli.Flag {
 		&ucli.StringFlag{Name: "mode", Usage: "interactive, headless or idle"},
 		&ucli.StringFlag{Name: "workspace", Usage: "persistent, bind (read-only) or ephemeral"},
 		&ucli.StringFlag{Name: "workspace-dir", Usage: "the host `DIR` of a bind workspace"},
+		&ucli.StringFlag{Name: "repo", Usage: "clone `URL[#REF]` into the workspace at the first start; REF is a branch, a tag or a commit"},
+		&ucli.IntFlag{Name: "depth", Usage: "clone only the last `N` commits"},
+		&ucli.BoolFlag{Name: "no-repo", Usage: "clone nothing; what is in the workspace stays"},
 		// urfave trims values unless told to keep them as typed.
 		&ucli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, KeepSpace: true, Usage: "`NAME[=VALUE]` for the agent; NAME alone takes the value from here, which keeps it out of the shell's history"},
 		&ucli.StringSliceFlag{Name: "env-file", KeepSpace: true, Usage: "a `FILE` of NAME=VALUE lines; later ones win"},
@@ -34,7 +37,7 @@ func specFlags() []ucli.Flag {
 
 // specFields are the flags of specFlags that are fields of the spec, beside the
 // limits.
-var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "env", "env-file", "ssh", "authorized-key"}
+var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "repo", "no-repo", "depth", "env", "env-file", "ssh", "authorized-key"}
 
 // typedSpec says whether any flag was typed that is a field of the spec.
 func typedSpec(c *ucli.Context) bool { return len(specFieldsTyped(c)) > 0 }
@@ -105,6 +108,9 @@ func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
 		}
 		s.WorkspaceDir = dir
 	}
+	if err := a.applyRepo(s, c); err != nil {
+		return err
+	}
 	if c.IsSet("env-file") {
 		s.EnvFiles = nil
 		for _, f := range c.StringSlice("env-file") {
@@ -135,6 +141,35 @@ func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
 	slices.Sort(s.EnvNames)
 	s.EnvNames = slices.Compact(s.EnvNames)
 	return typedLimits(s, c)
+}
+
+// applyRepo takes the flags about the repository. "No repository" is nothing that
+// --repo could say, so there is a flag for it.
+func (a *app) applyRepo(s *spec.Spec, c *ucli.Context) error {
+	if c.Bool("no-repo") {
+		if c.IsSet("repo") {
+			return refuse("leave one of them out", "--repo and --no-repo contradict each other")
+		}
+		s.Repo, s.Depth = "", 0
+	}
+	if c.IsSet("repo") {
+		r, dropped, err := spec.ParseRepo(c.String("repo"))
+		if err != nil {
+			return err
+		}
+		if dropped && !a.warned {
+			a.warned = true
+			a.say("warning: --repo: the credentials in the URL are left out; a token goes into --env GH_TOKEN, or a variable that git.credentials names")
+		}
+		s.Repo = r.String()
+	}
+	if c.IsSet("depth") {
+		if c.Int("depth") < 1 {
+			return refuse("write --depth 1 or more; without it all of the history is cloned", "--depth: %d commits cannot be cloned", c.Int("depth"))
+		}
+		s.Depth = c.Int("depth")
+	}
+	return nil
 }
 
 // existingDirectory returns the absolute path of a directory, links resolved,

@@ -17,6 +17,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/spec"
@@ -77,14 +79,16 @@ func FuzzFill(f *testing.F) {
 			strings.TrimPrefix(path.Join(spec.ContainerSecretsDir, spec.FillEnvironment), "/"): string(want.env.encode()),
 			below(spec.FillConfig, filepath.Join("/", name)):                                   string(content),
 		}
+		undelivered := strings.TrimPrefix(path.Join(spec.ContainerSecretsDir, spec.FillUndelivered), "/")
+		files[undelivered] = ""
 		if task != nil {
-			files[below(spec.FillTask)] = string(task)
+			files[below(spec.FillTask)], files[undelivered] = string(task), string(task)+"\x00"
 		}
 		if ca != nil {
 			files[below(spec.FillCA)] = string(ca)
 		}
 		var job spec.Job
-		if err := json.Unmarshal([]byte(got[below(spec.FillJob)]), &job); err != nil || utf8.ValidString(git) && job != want.job {
+		if err := json.Unmarshal([]byte(got[below(spec.FillJob)]), &job); err != nil || utf8.ValidString(git) && !cmp.Equal(job, want.job) {
 			t.Errorf("the job is %q, %v", got[below(spec.FillJob)], err)
 		}
 		delete(got, below(spec.FillJob))
@@ -124,7 +128,7 @@ func contents(t *testing.T, b *bytes.Buffer) map[string]string {
 			t.Errorf("%q is there twice", h.Name)
 		case h.Typeflag == tar.TypeDir && strings.HasPrefix("/"+name+"/", spec.ContainerRunDir+"/") && len(content) == 0:
 			dirs[name] = true
-		case h.Typeflag == tar.TypeReg && (strings.HasPrefix("/"+name, spec.ContainerRunDir+"/") || "/"+name == spec.ContainerSecretsDir+"/"+spec.FillEnvironment):
+		case h.Typeflag == tar.TypeReg && (strings.HasPrefix("/"+name, spec.ContainerRunDir+"/") || strings.HasPrefix("/"+name, spec.ContainerSecretsDir+"/")):
 			files[name] = string(content)
 		default:
 			t.Errorf("%q of type %c may not be filled", h.Name, h.Typeflag)

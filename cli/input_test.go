@@ -143,7 +143,7 @@ func TestReadTask(t *testing.T) {
 		{"NUL", spec.Headless, []string{"--task", "a\x00b"}, "refused"},
 		{"NUL in a file", spec.Headless, []string{"--task", "@" + file(t, "a\x00")}, "refused"},
 	} {
-		got, err := (&app{in: strings.NewReader("from\nstdin\n")}).readTask(typed(t, c.flags...), c.mode)
+		got, err := (&app{in: strings.NewReader("from\nstdin\n")}).readTask(typed(t, c.flags...), c.mode, kept{})
 		switch {
 		case c.want == "refused":
 			if err == nil || asFailure(err).code != exitRefused || asFailure(err).hint == "" {

@@ -40,7 +40,11 @@ const resumeWithin = time.Hour
 func newOperation(verb string, d *deployment, old *engine.Container) (operation, error) {
 	h := sha256.New()
 	services, err := d.services.JSON()
-	parts := [][]byte{[]byte(verb), []byte(d.spec.Label()), d.fill.task, d.fill.env.encode(), d.fill.ca, services}
+	task := d.fill.task
+	if d.fill.carried {
+		task = nil // the same command finds it no more once an agent has it
+	}
+	parts := [][]byte{[]byte(verb), []byte(d.spec.Label()), task, d.fill.env.encode(), d.fill.ca, services}
 	for _, c := range d.fill.config {
 		parts = append(parts, []byte(c.path), c.content)
 	}

@@ -38,7 +38,13 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := a.prepare(ctx, c, next, inherited)
+	from := kept{env: inherited, begun: a.hasOperation(s.Name)}
+	if !c.IsSet("task") {
+		if from.task, err = undeliveredTask(ctx, e, s.Name); err != nil {
+			return nil, err
+		}
+	}
+	d, err := a.prepare(ctx, c, next, from)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +53,12 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 	if begun, err := a.wasBegun("redeploy", d, old); err != nil || begun {
 		return a.resume(ctx, c, e, old, s, err)
+	}
+	if next.Mode == spec.Headless && d.fill.task == nil {
+		return nil, needsTask()
+	}
+	if d.fill.carried {
+		a.say("%s: keeps its task, which no agent has got yet", s.Name)
 	}
 	for _, change := range spec.Changes(s, next) {
 		a.say("%s: %s", s.Name, change)

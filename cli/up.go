@@ -47,7 +47,7 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 	if err != nil {
 		// What is wrong with the input is worth knowing without an engine too.
-		if _, inputErr := a.prepare(ctx, c, wanted, nil); inputErr != nil {
+		if _, inputErr := a.prepare(ctx, c, wanted, kept{}); inputErr != nil {
 			return nil, inputErr
 		}
 		return nil, err
@@ -63,7 +63,7 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 			return nil, err
 		}
 	}
-	d, err := a.prepare(ctx, c, wanted, nil)
+	d, err := a.prepare(ctx, c, wanted, kept{})
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func refuseInterrupted(found *engine.Container, wanted spec.Spec) error {
 		return nil // of another version; it was never started and is made anew
 	}
 	for _, change := range spec.Changes(s, wanted) {
-		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "env_names", "env_files"}, change.Field) {
+		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "repo", "env_names", "env_files"}, change.Field) {
 			return refuse("run the interrupted command again, or: agent-container redeploy "+s.Name+", or first: agent-container down "+s.Name,
 				"%s was created by a command that was interrupted, and differs: %s", s.Name, change)
 		}
@@ -118,6 +118,9 @@ func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.En
 // startedAnswer follows or waits for what was started.
 func (a *app) startedAnswer(ctx context.Context, c *ucli.Context, e *engine.Engine, s spec.Spec) (any, error) {
 	if c.Bool("foreground") {
+		if pending, err := a.waitsForKey(ctx, e, s); err != nil || pending {
+			return nil, err
+		}
 		return a.followToEnd(ctx, e, s)
 	}
 	answer, err := a.awaitAndReport(ctx, e, s, true)
@@ -237,8 +240,13 @@ func (a *app) awaitAndReport(ctx context.Context, e *engine.Engine, s spec.Spec,
 	}
 	answer := a.describe(c, s, record)
 	answer.Changed = changed
-	if status.State == spec.Failed {
+	switch {
+	case status.State == spec.Failed:
 		return nil, setupFailure(s.Name, status, answer)
+	case status.State == spec.Pending:
+		return nil, a.pendingFailure(ctx, e, s, answer)
+	case status.Reason != "":
+		a.say("NOTE: %s", status.Reason)
 	}
 	return answer, nil
 }
@@ -252,7 +260,7 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 		return nil, err
 	}
 	if a.hasOperation(s.Name) && !c.Bool("dry-run") {
-		if d, err := a.prepare(ctx, c, wanted, nil); err == nil {
+		if d, err := a.prepare(ctx, c, wanted, kept{}); err == nil {
 			if begun, err := a.wasBegun("up", d, found); err != nil || begun {
 				return a.resume(ctx, c, e, found, s, err)
 			}
@@ -273,7 +281,7 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 	}
 	switch {
 	case found.State.Alive() && c.Bool("foreground"):
-		return a.followToEnd(ctx, e, s)
+		return a.startedAnswer(ctx, c, e, s)
 	case found.State.Alive():
 		a.say("%s is running already", s.Name)
 		return a.awaitAndReport(ctx, e, s, false)

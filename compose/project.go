@@ -75,6 +75,8 @@ func (m Model) agentService() types.ServiceConfig {
 	svc.Restart = types.RestartPolicyNo
 	if s.Mode != spec.Headless {
 		svc.Restart = types.RestartPolicyUnlessStopped
+	}
+	if s.Mode != spec.Headless || s.ClonesBySSH() {
 		svc.HealthCheck = m.healthCheck()
 	}
 	grace := types.Duration(StopGrace)
@@ -108,7 +110,7 @@ func harden(svc *types.ServiceConfig) {
 }
 
 func (m Model) environment() types.MappingWithEquals {
-	params := entrypoint.Params{Mode: m.Spec.Mode, Agent: m.Spec.Agent, Name: m.Spec.Name}
+	params := entrypoint.Params{Mode: m.Spec.Mode, Agent: m.Spec.Agent, Name: m.Spec.Name, CloneURL: m.Spec.Repo}
 	env := types.MappingWithEquals{"LANG": ptr("C.UTF-8"), "TZ": ptr(m.Spec.Timezone)}
 	for k, v := range params.Environment() {
 		env[k] = ptr(v)
@@ -116,7 +118,7 @@ func (m Model) environment() types.MappingWithEquals {
 	return env
 }
 
-// healthCheck reports a failed set-up, so that list sees it in what inspect
+// healthCheck reports a set-up that failed or waits, so that list sees it in what inspect
 // says and never enters a container. It runs every second until the container
 // is ready and rarely afterwards: a state that was reached does not change.
 func (m Model) healthCheck() *types.HealthCheckConfig {

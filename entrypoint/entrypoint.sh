@@ -19,7 +19,8 @@ stopped() {
 }
 
 # phases NAME... runs steps in order. A job ends with a failed one; elsewhere it
-# is a state that can be looked at: a crash loop would refuse every exec.
+# is a state that can be looked at: a crash loop would refuse every exec. With 3 a
+# step waits for somebody: a job, too.
 phases() {
 	"$guest" phase "$@" & # in the background: bash answers a signal only while it waits
 	child=$!
@@ -28,11 +29,11 @@ phases() {
 }
 
 failed() {
-	[ "$mode" != headless ] || exit "$1"
+	[ "$mode" != headless ] || [ "$1" -eq 3 ] || exit "$1"
 	exec "$guest" hold
 }
 
-phases record environment git ssh config seed agent
+phases record environment git ssh config seed agent clone
 
 case $mode in
 headless)

@@ -15,11 +15,13 @@ var Script []byte
 
 // Params is everything that entrypoint.sh and the guest read from the
 // container's environment. A test compares it with the script. The fields after
-// Name are overrides of fixed paths, empty outside tests.
+// CloneURL are overrides of fixed paths, empty outside tests.
 type Params struct {
 	Mode  spec.Mode
 	Agent string
 	Name  string
+	// CloneURL is the repository for /workspace, empty for none.
+	CloneURL string
 
 	Guest      string
 	RunDir     string
@@ -41,6 +43,7 @@ func (p Params) Environment() map[string]string {
 		spec.EnvMode:       string(p.Mode),
 		spec.EnvAgent:      p.Agent,
 		spec.EnvName:       p.Name,
+		spec.EnvCloneURL:   p.CloneURL,
 		spec.EnvGuest:      p.Guest,
 		spec.EnvRunDir:     p.RunDir,
 		spec.EnvRunsDir:    p.RunsDir,

@@ -44,7 +44,7 @@ func (g *guest) headless([]string) error {
 	if err == nil {
 		// From here on the task is the agent's: a container that is started once
 		// more, by whatever, must not run it again.
-		err = renameio.WriteFile(g.fill(spec.FileConsumed), nil, 0o600)
+		err = g.consumeTask()
 	}
 	if err != nil {
 		return g.notStarted(err)

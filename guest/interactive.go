@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -66,9 +67,9 @@ func (g *guest) interactiveArgv() ([]string, error) {
 	}
 	if !g.agent.TakesTask {
 		say("NOTE: %s takes no task at its start; it is in %s", g.agent.Name, g.fill(spec.FillTask))
-		return argv, nil
+		return argv, g.taskDelivered()
 	}
-	if err := renameio.WriteFile(g.fill(spec.FileConsumed), nil, 0o600); err != nil {
+	if err := g.consumeTask(); err != nil {
 		return nil, err
 	}
 	text := string(task)
@@ -79,6 +80,22 @@ func (g *guest) interactiveArgv() ([]string, error) {
 		text = "Do the task in " + g.fill(spec.FillTask)
 	}
 	return append(append(argv, g.agent.TaskArgs...), text), nil
+}
+
+// consumeTask marks the task as an agent's from now on: whatever happens, it is
+// given to no other. Half of this done, a redeploy asks for the task again.
+func (g *guest) consumeTask() error {
+	return errors.Join(g.taskDelivered(), renameio.WriteFile(g.fill(spec.FileConsumed), nil, 0o600))
+}
+
+// taskDelivered empties what a redeploy would take for a task that nobody has
+// got yet.
+func (g *guest) taskDelivered() error {
+	path := filepath.Join(g.secretsDir, spec.FillUndelivered)
+	if !exists(path) {
+		return nil
+	}
+	return renameio.WriteFile(path, nil, 0o600)
 }
 
 // startSession makes the tmux session "main": the agent's window and a shell.
@@ -107,8 +124,12 @@ func (g *guest) hold([]string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	<-signals
-	if g.mode != spec.Interactive {
+	switch g.mode {
+	case spec.Idle:
 		return nil
+	case spec.Headless: // it holds only while its set-up waits
+		code := 128 + int(syscall.SIGTERM)
+		return errors.Join(exitStatus(code), g.closeRecord(spec.OutcomeStopped, spec.CauseStop, &code, "it waited for its SSH key to be registered; no agent was started"))
 	}
 	// The end first, then the session, so that its programs are hung up in time,
 	// and last what may take long.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ type guest struct {
 	mode       spec.Mode
 	agent      spec.Agent
 	name       string
+	cloneURL   string
 	runDir     string
 	runsDir    string
 	secretsDir string
@@ -28,17 +30,22 @@ type guest struct {
 	sshd       string
 	sshdConfig string
 	sshAddress string
+
+	ctx        context.Context // of the phase that runs: over when its time is
+	progressed func(string)    // tells what the phase that runs has done; empty for something
 }
 
 // verbs are the guest's commands; each gets the words after its name.
 var verbs = map[string]func(g *guest, args []string) error{
 	"access":      (*guest).access,
+	"credential":  (*guest).credential,
 	"env":         (*guest).runWithEnvironment,
 	"headless":    (*guest).headless,
 	"hold":        (*guest).hold,
 	"interactive": (*guest).interactive,
 	"login":       (*guest).login,
 	"phase":       (*guest).phase,
+	"ssh-key":     (*guest).sshKey,
 	"status":      (*guest).status,
 	"stopped":     (*guest).stopped,
 }
@@ -89,6 +96,7 @@ func fromEnvironment() (*guest, error) {
 		mode:       spec.Mode(os.Getenv(spec.EnvMode)),
 		agent:      agent,
 		name:       os.Getenv(spec.EnvName),
+		cloneURL:   os.Getenv(spec.EnvCloneURL),
 		runDir:     override(spec.EnvRunDir, spec.ContainerRunDir),
 		runsDir:    override(spec.EnvRunsDir, spec.ContainerRunsDir),
 		secretsDir: override(spec.EnvSecretsDir, spec.ContainerSecretsDir),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -20,6 +21,7 @@ var phases = map[string]func(*guest) error{
 	"config":      (*guest).setupConfig,
 	"seed":        (*guest).seed,
 	"agent":       (*guest).setupAgent,
+	"clone":       (*guest).setupClone,
 	"session":     (*guest).startSession,
 	"mode":        (*guest).unknownMode,
 }
@@ -47,21 +49,45 @@ func (g *guest) runPhase(name string) error {
 	if err := g.setStatus(spec.Status{State: spec.Starting, Phase: name}); err != nil {
 		return err
 	}
+	limit := g.startLimit()
+	over := time.NewTimer(limit)
+	told := ""
+	g.progressed = func(what string) {
+		over.Reset(limit)
+		if what != "" && what != told {
+			told = what
+			_ = g.setStatus(spec.Status{State: spec.Starting, Phase: name + ": " + what}) // for people; the phase goes on
+		}
+	}
+	var cancel context.CancelFunc
+	g.ctx, cancel = context.WithCancel(context.Background())
+	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- phases[name](g) }()
-	limit := g.startLimit()
-	over := time.After(limit)
+	// What the phase has started is ended with it, within reason.
+	end := func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(3 * time.Second):
+		}
+	}
 	// The record phase fixes the deadline that it is itself not under.
 	deadline, _ := g.readDeadline(0)
 	select {
 	case err := <-done:
+		if errors.Is(err, errPending) {
+			return g.phasePending()
+		}
 		if err != nil {
 			return g.phaseFailed(name, spec.CauseSetup, 1, err)
 		}
 		return nil
 	case <-timer(deadline):
+		end()
 		return g.phaseFailed(name, spec.CauseTimeout, spec.ExitTimeLimit, errors.New("the job's time limit was reached"))
-	case <-over:
+	case <-over.C:
+		end()
 		return g.phaseFailed(name, spec.CauseSetup, 1, fmt.Errorf("no progress for %s", limit))
 	}
 }
@@ -83,6 +109,15 @@ func (g *guest) phaseFailed(name string, cause spec.Cause, code int, reason erro
 	err := g.setStatus(spec.Status{State: spec.Failed, Phase: name, Reason: text})
 	// There may be no record: opening it may be what failed.
 	return errors.Join(exitStatus(code), err, g.closeRecord(spec.OutcomeFailed, cause, &code, name+" failed: "+text))
+}
+
+// phasePending says in status and log that the set-up waits for the container's
+// key, and how it goes on. The record stays open: the wait is part of the run.
+func (g *guest) phasePending() error {
+	public, err := os.ReadFile(g.sshKeyPath() + ".pub")
+	say("this container's SSH key is not registered for %s; register it there, then run: agent-container redeploy %s", g.cloneURL, g.name)
+	say("%s", spec.Printable(strings.TrimSpace(string(public)), 1000))
+	return errors.Join(exitStatus(spec.ExitPending), err, g.setStatus(spec.Status{State: spec.Pending, Phase: spec.PhaseSSHKey}))
 }
 
 // startRun opens the record of the container's run. A job whose task an agent

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/google/renameio/v2"
 
@@ -59,11 +61,33 @@ func (g *guest) setupGit() error {
 		if kv[1] == "" {
 			continue
 		}
-		cmd := exec.Command("git", "config", "--global", "--replace-all", kv[0], kv[1])
-		cmd.Env = append(os.Environ(), "HOME="+g.home)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("git config %s: %w: %s", kv[0], err, out)
+		if err := g.gitGlobal("--replace-all", kv[0], kv[1]); err != nil {
+			return err
 		}
+	}
+	env, err := g.userEnvironment()
+	if err != nil {
+		return err
+	}
+	for _, host := range slices.Sorted(maps.Keys(j.Credentials)) {
+		if lookup(env, j.Credentials[host]) == "" {
+			continue // no token was given
+		}
+		key := "credential.https://" + host + ".helper"
+		// An empty one first: no other helper is asked, and none keeps the token.
+		if err := errors.Join(g.gitGlobal("--replace-all", key, ""), g.gitGlobal("--add", key, spec.ContainerGuest+" credential")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gitGlobal changes the user's git configuration.
+func (g *guest) gitGlobal(how, key, value string) error {
+	cmd := exec.Command("git", "config", "--global", how, key, value)
+	cmd.Env = append(os.Environ(), "HOME="+g.home)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("git config %s: %w: %s", key, err, out)
 	}
 	return nil
 }

@@ -53,23 +53,34 @@ func (g *guest) hostKey() string { return g.ssh(spec.HostKeyDir, spec.HostKeyFil
 // like an attack.
 func (g *guest) setupHostKey() error {
 	key := g.hostKey()
+	if exists(key) {
+		return publishKey(key)
+	}
+	return g.newKey(key)
+}
+
+// newKey makes an ed25519 key, in place of one that may be there.
+func (g *guest) newKey(key string) error {
 	if err := os.MkdirAll(filepath.Dir(key), 0o700); err != nil {
 		return err
 	}
-	if !exists(key) {
-		scratch, err := os.MkdirTemp(filepath.Dir(key), "new-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(scratch)
-		made := filepath.Join(scratch, "key")
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "agent-container "+g.name, "-f", made).CombinedOutput(); err != nil {
-			return fmt.Errorf("ssh-keygen: %w: %s", err, out)
-		}
-		if err := os.Rename(made, key); err != nil {
-			return err
-		}
+	scratch, err := os.MkdirTemp(filepath.Dir(key), "new-")
+	if err != nil {
+		return err
 	}
+	defer os.RemoveAll(scratch)
+	made := filepath.Join(scratch, "key")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "agent-container "+g.name, "-f", made).CombinedOutput(); err != nil {
+		return fmt.Errorf("ssh-keygen: %w: %s", err, out)
+	}
+	if err := os.Rename(made, key); err != nil {
+		return err
+	}
+	return publishKey(key)
+}
+
+// publishKey writes the public half of a key beside it.
+func publishKey(key string) error {
 	public, err := exec.Command("ssh-keygen", "-y", "-P", "", "-f", key).Output()
 	if err != nil {
 		return fmt.Errorf("%s is not a private key; move it away to have a new one made: %w", key, err)

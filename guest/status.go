@@ -16,11 +16,15 @@ import (
 // doing so.
 const answerTime = 5 * time.Second
 
+// waitTime is how long status wait keeps silent.
+const waitTime = 5 * time.Second
+
 // status keeps or tells how far the container has come:
 //
 //	status ready
 //	status check   for the engine's health check: prints it, fails when it failed
-//	status wait    prints it once it is final, or has not changed for too long
+//	status wait    prints it once it is final, has not changed for too long, or
+//	               after waitTime, so that whoever asks hears how far it is
 func (g *guest) status(args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == "ready":
@@ -34,7 +38,17 @@ func (g *guest) status(args []string) error {
 }
 
 func (g *guest) setStatus(s spec.Status) error {
+	if s.State == spec.Ready && s.Reason == "" {
+		note, _ := os.ReadFile(g.fill(spec.FileNote)) // none, mostly
+		s.Reason = string(note)
+	}
 	return wrap("status", renameio.WriteFile(g.fill(spec.FileStatus), []byte(s.String()+"\n"), 0o600))
+}
+
+// setNote keeps what the user should know once the set-up is over.
+func (g *guest) setNote(text string) error {
+	say("NOTE: %s", text)
+	return renameio.WriteFile(g.fill(spec.FileNote), []byte(text), 0o600)
 }
 
 func (g *guest) readStatus() (spec.Status, error) {
@@ -68,7 +82,7 @@ func (g *guest) checkStatus() error {
 // waitStatus polls: the file changes a few times in a second and then never.
 func (g *guest) waitStatus() error {
 	var last spec.Status
-	changed, limit := time.Now(), g.startLimit()
+	began, changed, limit := time.Now(), time.Now(), g.startLimit()
 	for {
 		s, err := g.readStatus()
 		if err == nil && s.State != spec.Starting {
@@ -80,6 +94,10 @@ func (g *guest) waitStatus() error {
 		}
 		if time.Since(changed) > limit+answerTime {
 			fmt.Println(spec.Status{State: spec.Failed, Phase: phaseOr(last.Phase), Reason: fmt.Sprintf("no progress for %s", limit)})
+			return nil
+		}
+		if err == nil && time.Since(began) > waitTime {
+			fmt.Println(s)
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)

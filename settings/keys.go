@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,7 @@ type Key struct {
 	narrower func(project, user string) bool
 
 	boolean bool // a YAML boolean, never the text "false"
+	pairs   bool // a YAML mapping; its text is "KEY=VALUE ...", sorted, over the default's
 }
 
 type projectRule int
@@ -64,6 +66,8 @@ var Keys = []Key{
 		check: func(v string) error { _, err := compose.ParsePortRange(v); return err }},
 	{Name: "subnet_pool", Values: "IPv4 network", Default: "10.213.0.0/16", Doc: "where networks of deployments with services come from",
 		check: func(v string) error { _, err := compose.ParsePool(v); return err }},
+	{Name: "git.credentials", Values: "host: name of a variable", Default: "github.com=GH_TOKEN", Doc: "which variable of the agent's environment holds the token for an https git server",
+		check: func(v string) error { _, err := ParseCredentials(v); return err }, pairs: true},
 	{Name: "limits.memory", Values: "bytes, with k, m, g", Default: "", Doc: "memory of the agent's container; swap is not added",
 		check: func(v string) error { _, err := ParseBytes(v); return err }, project: narrows, narrower: lessBytes},
 	{Name: "limits.cpus", Values: "number", Default: "", Doc: "processors of the agent's container",
@@ -129,6 +133,29 @@ func ParsePids(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a number of processes, 1 or more", text)
 	}
 	return n, nil
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ParseCredentials reads "HOST=NAME HOST=NAME": the variable that holds the
+// token for an https git server, by host in lower case, with the port where the
+// URL has one.
+func ParseCredentials(text string) (map[string]string, error) {
+	hosts := map[string]string{}
+	for _, pair := range strings.Fields(text) {
+		host, name, _ := strings.Cut(pair, "=")
+		host = strings.ToLower(host)
+		switch {
+		case !spec.ValidHost(host):
+			return nil, fmt.Errorf("%q is not a host", host)
+		case !variable.MatchString(name) || strings.HasPrefix(name, spec.EnvPrefix):
+			return nil, fmt.Errorf("%s: takes the name of a variable, never a token", host) // it may be one: not shown
+		case hosts[host] != "":
+			return nil, fmt.Errorf("%s is there twice", host)
+		}
+		hosts[host] = name
+	}
+	return hosts, nil
 }
 
 func fewerRestarts(project, user string) bool {

@@ -21,6 +21,7 @@ const (
 	EnvMode       = EnvPrefix + "MODE"
 	EnvAgent      = EnvPrefix + "AGENT"
 	EnvName       = EnvPrefix + "NAME"
+	EnvCloneURL   = EnvPrefix + "CLONE_URL"   // Spec.Repo; never _REPO, which is the CLI's own
 	EnvGuest      = EnvPrefix + "GUEST"       // override of ContainerGuest, for tests
 	EnvRunDir     = EnvPrefix + "RUN_DIR"     // override of ContainerRunDir, for tests
 	EnvRunsDir    = EnvPrefix + "RUNS_DIR"    // override of ContainerRunsDir, for tests
@@ -53,6 +54,10 @@ const (
 	HostKeyFile = "ssh_host_ed25519_key"
 )
 
+// SSHKeyFile is the private half of the container's own key, in ~/.ssh, where
+// ssh looks by itself; the public half is beside it with ".pub".
+const SSHKeyFile = "id_ed25519"
+
 // The marks of what is ours in the container's authorized_keys. It is rewritten
 // at every start; lines outside stay.
 const (
@@ -65,12 +70,19 @@ const (
 // half a file is not taken for a whole one.
 const FillEnvironment = "environment"
 
+// FillUndelivered is the task once more, relative to ContainerSecretsDir, until
+// an agent gets it: a redeploy finds it there, even one that was killed after it
+// had removed the container. It is the task and one NUL, so that half of it is
+// not taken for a whole one, or empty.
+const FillUndelivered = "undelivered-task"
+
 // Files the guest keeps in ContainerRunDir.
 const (
 	FileStatus   = "status"        // one Status line
 	FileRunID    = "run-id"        // the id of the record that is open
 	FileConsumed = "task-consumed" // exists once the task was handed to an agent; never again after that
 	FileEnviron  = "environ"       // the container's own environment, for logins
+	FileNote     = "note"          // what the user should know once the set-up is over; one line
 	FileDeadline = "deadline"      // when the job's time is over, RFC 3339
 	FileCABundle = "ca-bundle.pem" // system bundle and FillCA together
 )
@@ -86,6 +98,9 @@ type Job struct {
 	GitEmail   string  `json:"git_email,omitempty"`
 	Restart    Restart `json:"restart"`
 	Limits     Limits  `json:"limits"`
+
+	Depth       int               `json:"depth,omitempty"`       // of the clone, 0 for all
+	Credentials map[string]string `json:"credentials,omitempty"` // name of the variable with the token, by https host
 }
 
 // Volume is a named volume of a deployment: agent-container-<name>-<Suffix>

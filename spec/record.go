@@ -47,6 +47,10 @@ var (
 // timeout(1) has it.
 const ExitTimeLimit = 124
 
+// ExitPending is how the set-up, and then the CLI, ends while the container's
+// SSH key waits to be registered.
+const ExitPending = 3
+
 // Limits of a record. What is longer is cut and said in Notes or a _truncated
 // field, so that a record stays readable and cannot fill a disk.
 const (

@@ -71,6 +71,8 @@ type Spec struct {
 	Mode         Mode      `json:"mode"`
 	Workspace    Workspace `json:"workspace"`
 	WorkspaceDir string    `json:"workspace_dir,omitempty"` // absolute host path, with Bind only
+	Repo         string    `json:"repo,omitempty"`          // cloned into /workspace at the first start, as Repo.String writes it
+	Depth        int       `json:"depth,omitempty"`         // how many commits of its history, 0 for all
 	EnvNames     []string  `json:"env_names,omitempty"`     // names typed with --env, sorted; the values are filled
 	EnvFiles     []string  `json:"env_files,omitempty"`     // absolute host paths, later ones win
 	Restart      Restart   `json:"restart"`                 // of a headless job; the zero value is "no"
@@ -178,6 +180,9 @@ func (s Spec) Validate() error {
 	case s.Workspace != Bind && s.WorkspaceDir != "":
 		return &Error{Field: "--workspace-dir", Problem: fmt.Sprintf("has no meaning with a %s workspace", s.Workspace), Hint: "add --workspace bind, or drop --workspace-dir"}
 	}
+	if err := s.validateRepo(); err != nil {
+		return err
+	}
 	if s.Mode != Headless {
 		// What comes from settings is for jobs and has no effect elsewhere; what
 		// was typed for another mode is a mistake.
@@ -188,6 +193,32 @@ func (s Spec) Validate() error {
 		}
 	}
 	return s.Limits.validate()
+}
+
+func (s Spec) validateRepo() error {
+	switch {
+	case s.Repo == "" && s.Depth != 0:
+		return &Error{Field: "--depth", Problem: "has no meaning without a repository", Hint: "add --repo URL, or drop --depth"}
+	case s.Repo == "":
+		return nil
+	case s.Workspace == Bind:
+		return &Error{Field: "--repo", Problem: "a bind workspace is a directory of the host, read-only: nothing is cloned into it",
+			Hint: "drop --repo, or --workspace persistent; on a redeploy --no-repo"}
+	case s.Depth < 0:
+		return &Error{Field: "--depth", Problem: "must be 1 or more commits"}
+	}
+	_, dropped, err := ParseRepo(s.Repo)
+	if err == nil && dropped {
+		err = &Error{Field: "--repo", Problem: "the URL holds credentials"}
+	}
+	return err
+}
+
+// ClonesBySSH reports whether the repository is fetched with the container's
+// own key, which has to be registered with its host first.
+func (s Spec) ClonesBySSH() bool {
+	r, _, err := ParseRepo(s.Repo)
+	return s.Repo != "" && err == nil && r.SSH
 }
 
 func (l Limits) validate() error {

@@ -103,6 +103,13 @@ func TestValidate(t *testing.T) {
 	}{
 		{"all set", func(*Spec) {}, "", ""},
 		{"persistent", func(s *Spec) { s.Workspace, s.WorkspaceDir = Persistent, "" }, "", ""},
+		{"a repository", func(s *Spec) {
+			s.Workspace, s.WorkspaceDir, s.Repo, s.Depth = Persistent, "", "https://example.com/a#main", 1
+		}, "", ""},
+		{"a repository into a bind", func(s *Spec) { s.Repo = "https://example.com/a" }, "--repo", "drop --repo, or --workspace persistent; on a redeploy --no-repo"},
+		{"a depth of nothing", func(s *Spec) { s.Depth = 1 }, "--depth", "add --repo URL, or drop --depth"},
+		{"no URL", func(s *Spec) { s.Workspace, s.WorkspaceDir, s.Repo = Persistent, "", "x" }, "--repo", repoForms + "; a directory of this machine is --workspace bind --workspace-dir DIR"},
+		{"a URL with a token", func(s *Spec) { s.Workspace, s.WorkspaceDir, s.Repo = Persistent, "", "https://t@example.com/a" }, "--repo", ""},
 		{"no limits but pids", func(s *Spec) { s.Limits = Limits{Pids: 1} }, "", ""},
 		{"typed limits of another mode", func(s *Spec) { s.Mode = Idle }, "--timeout", "add --mode headless, or drop --timeout"},
 		{"limits from settings in another mode", func(s *Spec) { s.Mode, s.Typed = Idle, nil }, "", ""},

@@ -11,9 +11,14 @@ type State string
 // The states of a container's set-up.
 const (
 	Starting State = "starting" // Phase says how far it is
-	Ready    State = "ready"    // the agent runs or may be started
+	Ready    State = "ready"    // the agent runs or may be started; Reason is empty or a note for the user
+	Pending  State = "pending"  // it waits for somebody to register Phase, which is PhaseSSHKey; sticky like Failed
 	Failed   State = "failed"   // Phase failed for Reason; sticky until recreated or restarted
 )
+
+// PhaseSSHKey is what a Pending status names: the container's own SSH key, which
+// the repository's host does not know yet.
+const PhaseSSHKey = "ssh-key"
 
 // Status is how far a container has come: what the guest writes and what up,
 // list and the engine's health check read.
@@ -28,6 +33,12 @@ func (s Status) String() string {
 	switch s.State {
 	case Starting:
 		return fmt.Sprintf("starting %s", s.Phase)
+	case Pending:
+		return fmt.Sprintf("pending %s", s.Phase)
+	case Ready:
+		if s.Reason != "" {
+			return "ready: " + strings.Join(strings.Fields(s.Reason), " ")
+		}
 	case Failed:
 		return fmt.Sprintf("failed %s: %s", s.Phase, strings.Join(strings.Fields(s.Reason), " "))
 	}
@@ -40,6 +51,12 @@ func ParseStatus(line string) (Status, error) {
 	line = strings.TrimSpace(line)
 	if line == string(Ready) {
 		return Status{State: Ready}, nil
+	}
+	if note, ok := strings.CutPrefix(line, "ready: "); ok {
+		return Status{State: Ready, Reason: Printable(note, 1000)}, nil
+	}
+	if line == "pending "+PhaseSSHKey {
+		return Status{State: Pending, Phase: PhaseSSHKey}, nil
 	}
 	if phase, ok := strings.CutPrefix(line, "starting "); ok && phase != "" {
 		return Status{State: Starting, Phase: Printable(phase, 100)}, nil

@@ -14,6 +14,8 @@ func TestStatusRoundTrip(t *testing.T) {
 		"starting seed":           {State: Starting, Phase: "seed"},
 		"starting git identity":   {State: Starting, Phase: "git identity"},
 		"ready":                   {State: Ready},
+		"ready: it is empty":      {State: Ready, Reason: "it is empty"},
+		"pending ssh-key":         {State: Pending, Phase: PhaseSSHKey},
 		"failed seed: no space":   {State: Failed, Phase: "seed", Reason: "no space"},
 		"failed seed: a: b: c":    {State: Failed, Phase: "seed", Reason: "a: b: c"},
 		"failed agent: é \"q\" $": {State: Failed, Phase: "agent", Reason: `é "q" $`},
@@ -43,7 +45,7 @@ func TestParseStatusRefuses(t *testing.T) {
 	// What is not a status must be an error that is safe to print, never a state.
 	for _, line := range []string{
 		"", " ", "starting", "starting ", "failed", "failed ", "failed seed", "failed seed:no", "Ready", "ready now", "readyx", "done",
-		"pending ssh-key", "\x1b[2J", "\x00", "ready\x00", "\xff", strings.Repeat("x", 1<<20),
+		"pending", "pending ", "pending x", "ready:", "\x1b[2J", "\x00", "ready\x00", "\xff", strings.Repeat("x", 1<<20),
 	} {
 		s, err := ParseStatus(line)
 		if err == nil {

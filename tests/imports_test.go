@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"tests":             {},
 	"tests/e2e":         {},
 	"tests/bench":       {},
+	"tests/gitserver":   {},
 	"tests/modelserver": {},
 }
 

@@ -75,15 +75,15 @@ func utc(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Failure returns why the set-up failed according to the last health check, or
-// false. It costs nothing beyond the inspect that was made.
-func (s State) Failure() (spec.Status, bool) {
+// SetUp returns what the set-up failed in or waits for according to the last
+// health check, or false. It costs nothing beyond the inspect that was made.
+func (s State) SetUp() (spec.Status, bool) {
 	if s.Health == nil || len(s.Health.Log) == 0 {
 		return spec.Status{}, false
 	}
 	last := s.Health.Log[len(s.Health.Log)-1]
 	status, err := spec.ParseStatus(last.Output)
-	return status, err == nil && status.State == spec.Failed
+	return status, err == nil && (status.State == spec.Failed || status.State == spec.Pending)
 }
 
 // SSH returns the host's address and port on which the container's sshd is
