@@ -377,3 +377,28 @@ func TestTwoPhaseSession(t *testing.T) {
 		t.Error(r)
 	}
 }
+
+// A job whose clone has failed must keep its task for the redeploy that tries
+// again, and run it once.
+func TestFailedCloneKeepsTheTask(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	g := u.withGit()
+	r := u.want(1, "up", u.name, "--mode", "headless", "--task", "the task", "--repo", "https://git:8443/open/late", "--env", "STUB_RUN=ls")
+	if !contains(r.stderr, "phase clone: ") {
+		t.Error(r)
+	}
+	g.repository("late", map[string]string{"README": "hello\n"})
+	if r := u.must("redeploy", u.name, "--foreground"); !contains(r.stdout, "README") || !contains(r.stderr, "keeps its task") {
+		t.Error(r)
+	}
+	if stdin, _ := u.file("/home/agent/.claude/stub-stdin"); stdin != "the task" {
+		t.Errorf("the task was %q", stdin)
+	}
+	if r := u.want(2, "redeploy", u.name); !contains(r.stderr, "needs a task") {
+		t.Error(r)
+	}
+	if got := len(u.records()); got != 2 {
+		t.Errorf("%d records, want the failed one and the run's", got)
+	}
+}
