@@ -85,15 +85,18 @@ func (l listAnswer) text(w io.Writer) {
 		if d.Detail != "" {
 			state += " " + spec.Printable(d.Detail, 60)
 		}
-		code := ""
+		port, code := "", ""
+		if d.SSH != nil {
+			port = strconv.Itoa(d.SSH.Port)
+		}
 		if d.ExitCode != nil {
 			code = strconv.Itoa(*d.ExitCode)
 		}
-		rows = append(rows, []string{d.Name, d.Agent, string(d.Mode), string(d.Workspace), state, code, age(d.Created, l.now, l.terminal)})
+		rows = append(rows, []string{d.Name, d.Agent, string(d.Mode), string(d.Workspace), port, state, code, age(d.Created, l.now, l.terminal)})
 	}
 	header := "CREATED"
 	if l.terminal {
 		header = "AGE"
 	}
-	table(w, []string{"NAME", "AGENT", "MODE", "WORKSPACE", "STATE", "EXIT", header}, rows)
+	table(w, []string{"NAME", "AGENT", "MODE", "WORKSPACE", "PORT", "STATE", "EXIT", header}, rows)
 }

@@ -198,15 +198,23 @@ func (f fakeDocker) compose(argv []string) error {
 			Image  string
 			Name   string `yaml:"container_name"`
 			Labels map[string]string
+			Ports  []struct {
+				HostIP    string `yaml:"host_ip"`
+				Target    int
+				Published string
+			}
 		}
 	}
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(content), "$$", "$")), &model); err != nil {
 		return err
 	}
-	agent := model.Services["agent"]
+	agent, bindings := model.Services["agent"], object{}
+	for _, p := range agent.Ports {
+		bindings[fmt.Sprintf("%d/tcp", p.Target)] = []object{{"HostIp": p.HostIP, "HostPort": p.Published}}
+	}
 	return f.write(agent.Name, object{
 		"Id": agent.Name, "Name": "/" + agent.Name, "Image": "sha256:0123", "Created": time.Now().UTC(),
-		"State":  object{"Status": "created"},
+		"State": object{"Status": "created"}, "HostConfig": object{"PortBindings": bindings},
 		"Config": object{"Image": agent.Image, "Labels": agent.Labels},
 	})
 }
