@@ -29,6 +29,7 @@ import (
 //	no-image         exists: no agent image is there yet
 //	build-fails      exists: a build prints 30 lines and fails
 //	status           what the guest's "status wait" says; "ready" when absent
+//	look             what the guest's "look" says; an older guest when absent
 //	exit             a started container has ended with this code
 //	exec-code, logs  how a child of exec ends; what logs prints
 //	fill.tar, model.yaml  what it was given
@@ -283,6 +284,13 @@ func (f fakeDocker) exec(argv []string) error {
 	line := strings.Join(argv, " ")
 	if strings.HasSuffix(line, "status wait") {
 		fmt.Println(f.text("status", "ready"))
+		return nil
+	}
+	if strings.HasSuffix(line, "guest look") {
+		if !f.has("look") {
+			return errors.New(`agent-container: error: unknown verb "look"`)
+		}
+		fmt.Println(f.text("look", ""))
 		return nil
 	}
 	fmt.Println("child:", line[strings.Index(line, "agent-container-guest"):])

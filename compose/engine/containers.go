@@ -32,6 +32,7 @@ type Container struct {
 	}
 	Mounts []struct {
 		Type, Name, Source, Destination string
+		RW                              bool
 	}
 }
 
