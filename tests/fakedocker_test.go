@@ -22,7 +22,7 @@ import (
 // that FAKE_DOCKER names:
 //
 //	log              every argv, one JSON array a line
-//	hang             exists: "version" never answers
+//	hang             exists: "version" and "ps" never answer
 //	version-error    what "version" says on stderr before it fails
 //	containers/NAME  a container, as inspect prints it; made by "compose up"
 //	volumes, networks  JSON arrays, as inspect prints them
@@ -123,10 +123,7 @@ func print(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
 
 func (f fakeDocker) version() error {
 	if f.has("hang") {
-		stop := make(chan os.Signal, 1)
-		signal.Notify(stop, syscall.SIGTERM)
-		<-stop
-		return exitCode(1)
+		return hang()
 	}
 	if text := f.text("version-error", ""); text != "" {
 		return errors.New(text)
@@ -134,7 +131,17 @@ func (f fakeDocker) version() error {
 	return print(object{"Server": object{"Version": f.text("version", "26.1.5"), "Arch": "amd64"}})
 }
 
+func hang() error {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	<-stop
+	return exitCode(1)
+}
+
 func (f fakeDocker) ps(argv []string) error {
+	if f.has("hang") {
+		return hang()
+	}
 	name := ""
 	for _, a := range argv {
 		if v, ok := strings.CutPrefix(a, "label=agent-container.name="); ok {
@@ -143,7 +150,10 @@ func (f fakeDocker) ps(argv []string) error {
 	}
 	list, _ := os.ReadDir(f.path("containers"))
 	for _, d := range list {
-		if name == "" || d.Name() == "agent-container-"+name {
+		switch {
+		case slices.Contains(argv, "--format"):
+			fmt.Println(strings.TrimPrefix(d.Name(), "agent-container-"))
+		case name == "" || d.Name() == "agent-container-"+name:
 			fmt.Println(d.Name())
 		}
 	}
