@@ -30,6 +30,9 @@ func (a *app) startAnew(ctx context.Context, e *engine.Engine, c *engine.Contain
 	if err := a.config(); err != nil {
 		return err
 	}
+	if err := a.checkShown(ctx, s); err != nil {
+		return err
+	}
 	d, err := a.prepareAgain(ctx, s)
 	if err != nil {
 		return err

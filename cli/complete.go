@@ -92,6 +92,7 @@ var flagWords = map[string]func() []string{
 	"headless-restart": func() []string { return []string{"no", "on-failure"} },
 	"via":              func() []string { return []string{"ssh", "exec"} },
 	"outcome":          outcomeWords,
+	"mount":            func() []string { return []string{completeDirectories} },
 	"task":             func() []string { return []string{completeFiles} }, // for @FILE
 }
 

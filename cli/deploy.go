@@ -50,6 +50,9 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherit
 	if c.Bool("foreground") && s.Mode != spec.Headless {
 		return nil, refuse("add --mode headless, or drop --foreground", "--foreground follows a headless run; this one is %s", s.Mode)
 	}
+	if err := a.checkShown(ctx, s); err != nil {
+		return nil, err
+	}
 	if d.services, err = a.readServices(ctx, s.Name); err != nil {
 		return nil, err
 	}
@@ -157,6 +160,7 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 				func(ctx context.Context) (err error) { m.Image, err = a.imageOf(ctx, e, d); return err },
 			)
 		}},
+		step{"seen", func() error { return checkSeen(ctx, e, d.spec, m.Image) }},
 		step{"begun", func() error { return a.beginOperation(verb, d, old) }},
 		step{"network", func() error {
 			free, err := a.network(ctx, e, &m)

@@ -71,6 +71,7 @@ type Spec struct {
 	Mode         Mode      `json:"mode"`
 	Workspace    Workspace `json:"workspace"`
 	WorkspaceDir string    `json:"workspace_dir,omitempty"` // absolute host path, with Bind only
+	Mounts       []Mount   `json:"mounts,omitempty"`        // host directories beside the workspace, sorted by Path
 	EnvNames     []string  `json:"env_names,omitempty"`     // names typed with --env, sorted; the values are filled
 	EnvFiles     []string  `json:"env_files,omitempty"`     // absolute host paths, later ones win
 	Restart      Restart   `json:"restart"`                 // of a headless job; the zero value is "no"
@@ -177,6 +178,9 @@ func (s Spec) Validate() error {
 		return &Error{Field: "--workspace-dir", Problem: "needed with --workspace bind", Hint: "add --workspace-dir DIR"}
 	case s.Workspace != Bind && s.WorkspaceDir != "":
 		return &Error{Field: "--workspace-dir", Problem: fmt.Sprintf("has no meaning with a %s workspace", s.Workspace), Hint: "add --workspace bind, or drop --workspace-dir"}
+	}
+	if err := validateMounts(s.Mounts); err != nil {
+		return err
 	}
 	if s.Mode != Headless {
 		// What comes from settings is for jobs and has no effect elsewhere; what

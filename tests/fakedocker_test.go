@@ -30,6 +30,8 @@ import (
 //	build-fails      exists: a build prints 30 lines and fails
 //	status           what the guest's "status wait" says; "ready" when absent
 //	look             what the guest's "look" says; an older guest when absent
+//	host             where the engine is reached, unix:///var/run/docker.sock when absent
+//	create-error     what "create" says before it fails
 //	exit             a started container has ended with this code
 //	exec-code, logs  how a child of exec ends; what logs prints
 //	fill.tar, model.yaml  what it was given
@@ -83,7 +85,7 @@ func (f fakeDocker) run(argv []string) error {
 		return err
 	}
 	verb := argv[0]
-	if len(argv) > 1 && slices.Contains([]string{"container", "image", "volume", "network", "buildx"}, verb) {
+	if len(argv) > 1 && slices.Contains([]string{"container", "image", "volume", "network", "buildx", "context"}, verb) {
 		verb += " " + argv[1]
 	}
 	last := argv[len(argv)-1]
@@ -103,13 +105,20 @@ func (f fakeDocker) run(argv []string) error {
 	case "start", "stop", "kill":
 		return f.setState(verb, last)
 	case "rm":
-		return os.Remove(f.path("containers", last))
+		_ = os.Remove(f.path("containers", last))
 	case "cp":
 		return f.copy(argv)
 	case "exec":
 		return f.exec(argv)
 	case "logs":
 		fmt.Println(f.text("logs", "a line of the agent"))
+	case "context inspect":
+		fmt.Println(f.text("host", "unix:///var/run/docker.sock"))
+	case "create":
+		if text := f.text("create-error", ""); text != "" {
+			return errors.New(text)
+		}
+		fmt.Println("made-to-look")
 	case "buildx build":
 		return f.build()
 	case "update", "buildx version", "volume ls", "volume rm", "network ls", "network create", "network rm":
