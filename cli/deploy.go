@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,16 @@ type deployment struct {
 	agent    spec.Agent
 	services *compose.Services
 	fill     fill
+	kept     *keptFill // put in instead of fill, when there is one
+	image    string    // the one to use, whatever image files there are now; or empty
+}
+
+// write writes the tar that its container is filled with.
+func (d *deployment) write(t *tar.Writer) error {
+	if d.kept != nil {
+		return d.kept.write(t)
+	}
+	return d.fill.write(t)
 }
 
 // kept is what a redeploy takes out of the container before, where alone it is.
@@ -47,6 +58,9 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from ke
 	}
 	if c.Bool("foreground") && s.Mode != spec.Headless {
 		return nil, refuse("add --mode headless, or drop --foreground", "--foreground follows a headless run; this one is %s", s.Mode)
+	}
+	if err := a.checkShown(ctx, s); err != nil {
+		return nil, err
 	}
 	if d.services, err = a.readServices(ctx, s.Name); err != nil {
 		return nil, err
@@ -117,6 +131,14 @@ func (d *deployment) imageWish() imageWish {
 	return imageWish{agent: d.agent, base: d.spec.BaseImage, caBundle: d.spec.CABundle}
 }
 
+// imageOf is the image that d says, or the one that is made for it.
+func (a *app) imageOf(ctx context.Context, e *engine.Engine, d *deployment) (string, error) {
+	if d.image != "" {
+		return d.image, nil
+	}
+	return a.ensureImage(ctx, e, d.imageWish())
+}
+
 // subnet is the network that the deployment has, or a free one of the pool.
 func (a *app) subnet(ctx context.Context, e *engine.Engine, name string) (string, error) {
 	pool, err := compose.ParsePool(a.settings.Get("subnet_pool").Text)
@@ -149,9 +171,10 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 			return together(ctx,
 				func(ctx context.Context) error { return a.unchanged(ctx, e, name, old) },
 				func(ctx context.Context) error { return checkForeign(ctx, e, d) },
-				func(ctx context.Context) (err error) { m.Image, err = a.ensureImage(ctx, e, d.imageWish()); return err },
+				func(ctx context.Context) (err error) { m.Image, err = a.imageOf(ctx, e, d); return err },
 			)
 		}},
+		step{"seen", func() error { return checkSeen(ctx, e, d.spec, m.Image) }},
 		step{"begun", func() error { return a.beginOperation(verb, d, old) }},
 		step{"network", func() error {
 			free, err := a.network(ctx, e, &m)
@@ -178,12 +201,12 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 		}},
 		step{"stale-removed", func() error { return a.removeStale(ctx, e, m, old) }},
 		step{"filled", func() (err error) {
-			if d.spec.HasSSH() {
+			if d.spec.HasSSH() && d.kept == nil {
 				if d.fill.access, err = a.accessKeys(d.spec, false); err != nil {
 					return err
 				}
 			}
-			return attempted("fill", name, e.Fill(ctx, compose.ProjectName(name), d.fill.write))
+			return attempted("fill", name, e.Fill(ctx, compose.ProjectName(name), d.write))
 		}},
 		step{"started", func() error { return attempted("start", name, a.startCreated(ctx, e, d, m, file)) }},
 	)
@@ -308,7 +331,7 @@ func (a *app) startCreated(ctx context.Context, e *engine.Engine, d *deployment,
 		if err := a.create(ctx, e, m, file); err != nil {
 			return err
 		}
-		if err := e.Fill(ctx, compose.ProjectName(d.spec.Name), d.fill.write); err != nil {
+		if err := e.Fill(ctx, compose.ProjectName(d.spec.Name), d.write); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,7 @@ func refuseInterrupted(found *engine.Container, wanted spec.Spec) error {
 		return nil // of another version; it was never started and is made anew
 	}
 	for _, change := range spec.Changes(s, wanted) {
-		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "repo", "env_names", "env_files"}, change.Field) {
+		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "mounts", "repo", "env_names", "env_files"}, change.Field) {
 			return refuse("run the interrupted command again, or: agent-container redeploy "+s.Name+", or first: agent-container down "+s.Name,
 				"%s was created by a command that was interrupted, and differs: %s", s.Name, change)
 		}

@@ -73,6 +73,7 @@ type Spec struct {
 	WorkspaceDir string    `json:"workspace_dir,omitempty"` // absolute host path, with Bind only
 	Repo         string    `json:"repo,omitempty"`          // cloned into /workspace at the first start, as Repo.String writes it
 	Depth        int       `json:"depth,omitempty"`         // how many commits of its history, 0 for all
+	Mounts       []Mount   `json:"mounts,omitempty"`        // host directories beside the workspace, sorted by Path
 	EnvNames     []string  `json:"env_names,omitempty"`     // names typed with --env, sorted; the values are filled
 	EnvFiles     []string  `json:"env_files,omitempty"`     // absolute host paths, later ones win
 	Restart      Restart   `json:"restart"`                 // of a headless job; the zero value is "no"
@@ -181,6 +182,9 @@ func (s Spec) Validate() error {
 		return &Error{Field: "--workspace-dir", Problem: fmt.Sprintf("has no meaning with a %s workspace", s.Workspace), Hint: "add --workspace bind, or drop --workspace-dir"}
 	}
 	if err := s.validateRepo(); err != nil {
+		return err
+	}
+	if err := validateMounts(s.Mounts); err != nil {
 		return err
 	}
 	if s.Mode != Headless {

@@ -22,13 +22,16 @@ import (
 // that FAKE_DOCKER names:
 //
 //	log              every argv, one JSON array a line
-//	hang             exists: "version" never answers
+//	hang             exists: "version" and "ps" never answer
 //	version-error    what "version" says on stderr before it fails
 //	containers/NAME  a container, as inspect prints it; made by "compose up"
 //	volumes, networks  JSON arrays, as inspect prints them
 //	no-image         exists: no agent image is there yet
 //	build-fails      exists: a build prints 30 lines and fails
 //	status           what the guest's "status wait" says; "ready" when absent
+//	look             what the guest's "look" says; an older guest when absent
+//	host             where the engine is reached, unix:///var/run/docker.sock when absent
+//	create-error     what "create" says before it fails
 //	exit             a started container has ended with this code
 //	exec-code, logs  how a child of exec ends; what logs prints
 //	fill.tar, model.yaml  what it was given
@@ -82,7 +85,7 @@ func (f fakeDocker) run(argv []string) error {
 		return err
 	}
 	verb := argv[0]
-	if len(argv) > 1 && slices.Contains([]string{"container", "image", "volume", "network", "buildx"}, verb) {
+	if len(argv) > 1 && slices.Contains([]string{"container", "image", "volume", "network", "buildx", "context"}, verb) {
 		verb += " " + argv[1]
 	}
 	last := argv[len(argv)-1]
@@ -102,13 +105,20 @@ func (f fakeDocker) run(argv []string) error {
 	case "start", "stop", "kill":
 		return f.setState(verb, last)
 	case "rm":
-		return os.Remove(f.path("containers", last))
+		_ = os.Remove(f.path("containers", last))
 	case "cp":
 		return f.copy(argv)
 	case "exec":
 		return f.exec(argv)
 	case "logs":
 		fmt.Println(f.text("logs", "a line of the agent"))
+	case "context inspect":
+		fmt.Println(f.text("host", "unix:///var/run/docker.sock"))
+	case "create":
+		if text := f.text("create-error", ""); text != "" {
+			return errors.New(text)
+		}
+		fmt.Println("made-to-look")
 	case "buildx build":
 		return f.build()
 	case "update", "buildx version", "volume ls", "volume rm", "network ls", "network create", "network rm":
@@ -122,10 +132,7 @@ func print(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
 
 func (f fakeDocker) version() error {
 	if f.has("hang") {
-		stop := make(chan os.Signal, 1)
-		signal.Notify(stop, syscall.SIGTERM)
-		<-stop
-		return exitCode(1)
+		return hang()
 	}
 	if text := f.text("version-error", ""); text != "" {
 		return errors.New(text)
@@ -133,7 +140,17 @@ func (f fakeDocker) version() error {
 	return print(object{"Server": object{"Version": f.text("version", "26.1.5"), "Arch": "amd64"}})
 }
 
+func hang() error {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	<-stop
+	return exitCode(1)
+}
+
 func (f fakeDocker) ps(argv []string) error {
+	if f.has("hang") {
+		return hang()
+	}
 	name := ""
 	for _, a := range argv {
 		if v, ok := strings.CutPrefix(a, "label=agent-container.name="); ok {
@@ -142,7 +159,10 @@ func (f fakeDocker) ps(argv []string) error {
 	}
 	list, _ := os.ReadDir(f.path("containers"))
 	for _, d := range list {
-		if name == "" || d.Name() == "agent-container-"+name {
+		switch {
+		case slices.Contains(argv, "--format"):
+			fmt.Println(strings.TrimPrefix(d.Name(), "agent-container-"))
+		case name == "" || d.Name() == "agent-container-"+name:
 			fmt.Println(d.Name())
 		}
 	}
@@ -198,15 +218,23 @@ func (f fakeDocker) compose(argv []string) error {
 			Image  string
 			Name   string `yaml:"container_name"`
 			Labels map[string]string
+			Ports  []struct {
+				HostIP    string `yaml:"host_ip"`
+				Target    int
+				Published string
+			}
 		}
 	}
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(content), "$$", "$")), &model); err != nil {
 		return err
 	}
-	agent := model.Services["agent"]
+	agent, bindings := model.Services["agent"], object{}
+	for _, p := range agent.Ports {
+		bindings[fmt.Sprintf("%d/tcp", p.Target)] = []object{{"HostIp": p.HostIP, "HostPort": p.Published}}
+	}
 	return f.write(agent.Name, object{
 		"Id": agent.Name, "Name": "/" + agent.Name, "Image": "sha256:0123", "Created": time.Now().UTC(),
-		"State":  object{"Status": "created"},
+		"State": object{"Status": "created"}, "HostConfig": object{"PortBindings": bindings},
 		"Config": object{"Image": agent.Image, "Labels": agent.Labels},
 	})
 }
@@ -275,6 +303,13 @@ func (f fakeDocker) exec(argv []string) error {
 	line := strings.Join(argv, " ")
 	if strings.HasSuffix(line, "status wait") {
 		fmt.Println(f.text("status", "ready"))
+		return nil
+	}
+	if strings.HasSuffix(line, "guest look") {
+		if !f.has("look") {
+			return errors.New(`agent-container: error: unknown verb "look"`)
+		}
+		fmt.Println(f.text("look", ""))
 		return nil
 	}
 	fmt.Println("child:", line[strings.Index(line, "agent-container-guest"):])

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -32,6 +33,7 @@ type Container struct {
 	}
 	Mounts []struct {
 		Type, Name, Source, Destination string
+		RW                              bool
 	}
 }
 
@@ -147,6 +149,18 @@ func (e *Engine) Containers(ctx context.Context, name string) ([]*Container, err
 	list, err := e.inspect(ctx, ids)
 	slices.SortFunc(list, func(a, b *Container) int { return strings.Compare(a.Name, b.Name) })
 	return list, err
+}
+
+// Deployments returns the names of all deployments, in order, by one engine
+// call that is given up as soon as ctx ends.
+func (e *Engine) Deployments(ctx context.Context) ([]string, error) {
+	out, err := e.command(ctx, process.Command{
+		Argv:  []string{e.Runtime, "ps", "--all", "--filter", "label=" + compose.LabelName, "--format", `{{.Label "` + compose.LabelName + `"}}`},
+		Grace: 100 * time.Millisecond,
+	})
+	names := strings.Fields(string(out))
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 // inspect reads the containers that exist among ids; one that is gone meanwhile

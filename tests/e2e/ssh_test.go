@@ -139,17 +139,11 @@ func TestPorts(t *testing.T) {
 	}
 	u.must("attach", u.name, "--", "true")
 	u.must("stop", u.name)
-	l, err := net.Listen("tcp", "127.0.0.1:"+port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := u.want(1, "start", u.name); !contains(r.stderr, "redeploy "+u.name) {
-		t.Error(r)
-	}
+	free := occupy(t, port)
 	if r := u.must("redeploy", u.name); !contains(r.stderr, "port "+port+" is taken by something else") || u.sshPort() == port {
 		t.Errorf("port %s is kept: %s", u.sshPort(), r)
 	}
-	l.Close()
+	free()
 	u.must("attach", u.name, "--", "true")
 	port = u.sshPort()
 
@@ -170,6 +164,17 @@ func TestPorts(t *testing.T) {
 		}
 		ports[strings.TrimPrefix(p, "running ")] = true
 	}
+}
+
+// occupy listens on a port of the host until free is called.
+func occupy(t *testing.T, port string) (free func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return func() { l.Close() }
 }
 
 // Keys must be let in as the collection and the flags say, be listed, and be
