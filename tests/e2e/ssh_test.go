@@ -152,12 +152,12 @@ func TestPorts(t *testing.T) {
 	u.must("attach", u.name, "--", "true")
 	port = u.sshPort()
 
-	// Ten at once, one port each.
-	names := make([]string, 10)
+	// Twenty at once, one port each.
+	names := make([]string, 20)
 	var all sync.WaitGroup
 	for i := range names {
 		names[i] = fmt.Sprintf("%s-%d", u.name, i)
-		all.Go(func() { u.run("up", names[i]) })
+		all.Go(func() { u.run("up", names[i], "--mode", "idle", "--ssh") })
 	}
 	all.Wait()
 	ports := map[string]bool{port: true}
