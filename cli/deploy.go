@@ -31,6 +31,17 @@ type deployment struct {
 // prepare reads all that s names. inherited holds the environment values kept
 // from a container before, nil on a first deploy.
 func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherited environment) (*deployment, error) {
+	d, err := a.prepareFiles(ctx, c, s, inherited)
+	if err != nil {
+		return nil, err
+	}
+	// Last: it may read standard input, which cannot be read again.
+	d.fill.task, err = a.readTask(c, s.Mode)
+	return d, err
+}
+
+// prepareFiles is prepare but for the task.
+func (a *app) prepareFiles(ctx context.Context, c *ucli.Context, s spec.Spec, inherited environment) (*deployment, error) {
 	d := &deployment{spec: s}
 	var err error
 	if d.agent, err = spec.LookupAgent(s.Agent); err != nil {
@@ -55,10 +66,6 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, inherit
 		if _, err = a.accessKeys(s, true); err != nil {
 			return nil, err
 		}
-	}
-	// Last: it may read standard input, which cannot be read again.
-	if d.fill.task, err = a.readTask(c, s.Mode); err != nil {
-		return nil, err
 	}
 	d.fill.job.RecordTask, d.fill.job.Restart, d.fill.job.Limits = s.RecordTask, s.Restart, s.Limits
 	d.fill.job.GitName, d.fill.job.GitEmail = a.gitIdentity(ctx)
@@ -349,11 +356,15 @@ func (a *app) retire(ctx context.Context, e *engine.Engine, name string, old *en
 		return err
 	}
 	stopped, err := e.Inspect(ctx, old.ID)
-	if err != nil || stopped == nil || stopped.State.Status == "created" {
+	if err != nil || stopped == nil || stopped.State.Status == "created" && stopped.ByCompose() {
 		return err
 	}
-	_, err = a.bringRecords(ctx, e, stopped)
-	return err
+	if _, err = a.bringRecords(ctx, e, stopped); err != nil || stopped.ByCompose() {
+		return err
+	}
+	// Compose would not replace it, nor give its name away: it is put aside as
+	// Compose puts aside what it replaces, and removed once the new one is there.
+	return e.Rename(ctx, stopped.ID, fmt.Sprintf("%.12s_%s", stopped.ID, compose.ProjectName(name)))
 }
 
 // removeStale removes containers of the deployment that its new model does not

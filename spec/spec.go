@@ -157,6 +157,9 @@ func suggestName(name string) string {
 	return s
 }
 
+// JobFlags are the flags that bound a job and mean nothing in another mode.
+var JobFlags = []string{"timeout", "idle-timeout", "headless-restart"}
+
 // Validate returns an *Error for the first field of s that cannot be deployed.
 // It knows no file and no engine: that a directory exists is checked elsewhere.
 func (s Spec) Validate() error {
@@ -181,7 +184,7 @@ func (s Spec) Validate() error {
 	if s.Mode != Headless {
 		// What comes from settings is for jobs and has no effect elsewhere; what
 		// was typed for another mode is a mistake.
-		for _, flag := range []string{"timeout", "idle-timeout", "headless-restart"} {
+		for _, flag := range JobFlags {
 			if slices.Contains(s.Typed, flag) {
 				return &Error{Field: "--" + flag, Problem: fmt.Sprintf("is for jobs; this deployment is %s", s.Mode), Hint: "add --mode headless, or drop --" + flag}
 			}

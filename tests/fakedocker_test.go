@@ -204,6 +204,7 @@ func (f fakeDocker) compose(argv []string) error {
 		return err
 	}
 	agent := model.Services["agent"]
+	agent.Labels["com.docker.compose.project"] = agent.Name
 	return f.write(agent.Name, object{
 		"Id": agent.Name, "Name": "/" + agent.Name, "Image": "sha256:0123", "Created": time.Now().UTC(),
 		"State":  object{"Status": "created"},

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// source is where a field of the spec comes from on a redeploy: the container,
+// unless its flag is typed, or with a key a setting, which is read again.
+type source struct{ flag, key string }
+
+// sources are the fields that are not called like their flag, and those that a
+// setting gives.
+var sources = map[string]source{
+	"env_names":       {flag: "env"},
+	"env_files":       {flag: "env-file"},
+	"authorized_keys": {flag: "authorized-key"},
+	"record_task":     {key: "record_task"},
+	"base_image":      {key: "base_image"},
+	"ca_bundle":       {key: "ca_bundle"},
+	"ssh_bind":        {key: "ssh_bind"},
+	"timezone":        {key: "timezone"}, // no setting: the host's
+}
+
+func sourceOf(field string) source {
+	for _, l := range limits {
+		if l.field == field {
+			return source{l.flag, l.key}
+		}
+	}
+	if s, ok := sources[field]; ok {
+		return s
+	}
+	return source{flag: strings.ReplaceAll(field, "_", "-")}
+}
+
+// kept lists what the deployment was given and keeps, as "agent codex": what no
+// file says and has no default.
+func (r *redeployment) kept() []string {
+	next := r.next.spec
+	plain := spec.Spec{Name: next.Name, Agent: spec.Agents[0].Name, Mode: spec.Modes[0], Workspace: spec.Workspaces[0]}
+	changed := spec.Changes(r.was, next)
+	var list []string
+	for _, c := range spec.Changes(plain, next) {
+		s := sourceOf(c.Field)
+		fromFile := s.key != "" && !slices.Contains(next.Typed, s.flag)
+		if fromFile || slices.ContainsFunc(changed, func(other spec.Change) bool { return other.Field == c.Field }) {
+			continue
+		}
+		list = append(list, strings.ReplaceAll(c.Field, "_", " ")+" "+strings.Trim(c.To, "[]"))
+	}
+	return list
+}
