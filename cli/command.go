@@ -44,6 +44,7 @@ func commands() []command {
 	return []command{
 		upCommand(),
 		redeployCommand(),
+		planCommand(),
 		startCommand(),
 		stopCommand(),
 		downCommand(),

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	ucli "github.com/urfave/cli/v2"
+
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -34,6 +36,24 @@ func sourceOf(field string) source {
 		return s
 	}
 	return source{flag: strings.ReplaceAll(field, "_", "-")}
+}
+
+// origin says why a redeploy changes a field of the spec, or "".
+func (a *app) origin(c *ucli.Context, field string) string {
+	s := sourceOf(field)
+	switch {
+	case s.flag != "" && c.IsSet(s.flag):
+		return "--" + s.flag
+	case s.flag != "" && c.IsSet("no-"+s.flag):
+		return "--no-" + s.flag
+	case field == "timezone":
+		return "the host's time zone"
+	case s.key != "":
+		return a.settings.Get(s.key).Origin
+	case field == "workspace_dir":
+		return a.origin(c, "workspace")
+	}
+	return ""
 }
 
 // kept lists what the deployment was given and keeps, as "agent codex": what no

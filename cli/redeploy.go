@@ -16,7 +16,7 @@ func redeployCommand() command {
 	return command{
 		name: "redeploy", group: groupLife, args: "NAME", usage: "recreate a deployment, with what is typed changed",
 		detail: "Keeps the deployment's agent, mode, workspace and typed environment; files and settings are read again.\n" +
-			"A task is never repeated: a headless job needs a new --task.",
+			"A task is never repeated: a headless job needs a new --task. See beforehand what changes: agent-container plan NAME.",
 		flags: specFlags(), min: 1, max: 1, run: (*app).redeploy,
 	}
 }
