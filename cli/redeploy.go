@@ -49,7 +49,8 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	for _, change := range spec.Changes(r.was, r.next.spec) {
 		a.say("%s: %s", r.was.Name, change)
 	}
-	return a.deployAndReport(ctx, c, r.engine, "redeploy", r.next, r.old)
+	answer, err := a.deployAndReport(ctx, c, r.engine, "redeploy", r.next, r.old)
+	return answer, a.wayBack(ctx, c, r, err)
 }
 
 // decideRedeploy reads and checks all that a redeploy needs, but for its task.

@@ -128,3 +128,68 @@ func TestRedeployOfNothing(t *testing.T) {
 	}
 	u.nothingMade()
 }
+
+// When the new container does not come up, the image of before and what was
+// changed must be named with the command that brings them back, which must do so;
+// and what was not taken down must not be called lost.
+func TestRedeployThatFailsNamesTheWayBack(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	u.must("up", u.name, "--mode", "idle", "--ssh")
+	image := u.inspect("{{.Config.Image}}")
+	// A directory where the configuration has a file: the set-up cannot lay it.
+	u.must("exec", u.name, "--", "mkdir", "-p", "/home/agent/.codex/config.toml/d")
+	u.write("config/"+u.name+".config/codex/config.toml", "# x\n")
+	u.write("config/settings.yaml", "limits: {pids: 99}\n")
+	r := u.want(1, "redeploy", u.name, "--agent", "codex", "--mode", "interactive", "--memory", "1g")
+	back := "agent-container redeploy " + u.name + " --agent claude --mode idle --memory none"
+	for _, want := range []string{
+		"the set-up of " + u.name + " failed in phase config", "; as before: " + back + "\n", "its image of before: " + image + ", still on the engine\n",
+		"changed with it: agent: claude -> codex (--agent)\n", "changed with it: limits.pids: 2048 -> 99 (user " + u.path("config/settings.yaml") + ":1)\n",
+	} {
+		if !contains(r.stderr, want) {
+			t.Errorf("it does not say %q: %s", want, r)
+		}
+	}
+	u.must(strings.Fields(strings.TrimPrefix(back, "agent-container "))...)
+	if got := u.inspect("{{.Config.Image}} {{.HostConfig.Memory}}"); got != image+" 0" || u.specLabel()["mode"] != "idle" || u.specLabel()["ssh"] != true {
+		t.Errorf("after the way back: %s, %v", got, u.specLabel())
+	}
+
+	// A create that fails: the container of before is still there, stopped.
+	u.write("config/"+u.name+".services.yaml", "services: {db: {image: localhost/e2e-not-there, pull_policy: never}}\n")
+	id := u.inspect("{{.Id}}")
+	r = u.want(1, "redeploy", u.name)
+	if !contains(r.stderr, "its container of before is still there: agent-container start "+u.name+"\n") {
+		t.Error(r)
+	}
+	u.must("start", u.name)
+	if now := u.inspect("{{.Id}}"); now != id {
+		t.Errorf("started is %s, before it was %s", now, id)
+	}
+	u.must("exec", u.name, "--", "true")
+}
+
+// A job that ran and failed has come up: no way back is named. One whose set-up
+// fails names it, and says when the image of before is no longer what the
+// settings make.
+func TestJobThatFailsNamesNoWayBack(t *testing.T) {
+	u := newUser(t)
+	u.withOwnStub()
+	image := u.built()[0]
+	u.dropImage(image)
+	u.job(0, "exit 0")
+	u.waitState("exited")
+	if r := u.again(3, "exit 3", "--foreground", "--pids", "99"); contains(r.stderr, "before") {
+		t.Errorf("the job ran: %s", r)
+	}
+	u.must("redeploy", u.name, "--mode", "idle")
+	u.must("exec", u.name, "--", "sh", "-c", "rm ~/.claude/.claude.json && mkdir ~/.claude/.claude.json")
+	u.addLine("repo/entrypoint/entrypoint.sh", "# "+u.name+" again")
+	u.dropImage(u.built()[0])
+	r := u.again(125, "exit 0", "--foreground", "--pids", "98")
+	if !contains(r.stderr, "as before: agent-container redeploy "+u.name+" --mode idle --pids 99\n") ||
+		!contains(r.stderr, "its image of before: "+image+", still on the engine; its base image or this program's image files are other ones by now") {
+		t.Error(r)
+	}
+}
