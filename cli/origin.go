@@ -56,8 +56,8 @@ func (a *app) origin(c *ucli.Context, field string) string {
 	return ""
 }
 
-// kept lists what the deployment was given and keeps, as "agent codex": what no
-// file says and has no default.
+// kept lists what the deployment was given and keeps, as "agent codex" and by the
+// names of flags: what no file says and has no default.
 func (r *redeployment) kept() []string {
 	next := r.next.spec
 	plain := spec.Spec{Name: next.Name, Agent: spec.Agents[0].Name, Mode: spec.Modes[0], Workspace: spec.Workspaces[0]}
@@ -69,7 +69,11 @@ func (r *redeployment) kept() []string {
 		if fromFile || slices.ContainsFunc(changed, func(other spec.Change) bool { return other.Field == c.Field }) {
 			continue
 		}
-		list = append(list, strings.ReplaceAll(c.Field, "_", " ")+" "+strings.Trim(c.To, "[]"))
+		name := s.flag
+		if name == "" {
+			name = c.Field
+		}
+		list = append(list, name+" "+strings.Trim(c.To, "[]"))
 	}
 	return list
 }

@@ -37,6 +37,7 @@ type planAnswer struct {
 	Built   *time.Time   `json:"image_built,omitempty"` // nil: it is not on the engine
 
 	mode     spec.Mode
+	loses    bool // an ephemeral workspace
 	terminal bool
 	now      time.Time
 }
@@ -68,7 +69,7 @@ func (a *app) plan(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	next := r.next.spec
-	p := &planAnswer{Name: next.Name, Changes: []planChange{}, Keeps: []string{}, Needs: []string{}, Unknown: []string{}, mode: next.Mode, terminal: a.terminal, now: time.Now()}
+	p := &planAnswer{Name: next.Name, Changes: []planChange{}, Keeps: []string{}, Needs: []string{}, Unknown: []string{}, mode: next.Mode, loses: r.was.Workspace == spec.Ephemeral, terminal: a.terminal, now: time.Now()}
 	p.Keeps = append(p.Keeps, r.kept()...)
 	if _, err := a.readTask(c, next.Mode); err != nil {
 		f := asFailure(err)
@@ -127,14 +128,11 @@ func (p *planAnswer) text(w io.Writer) {
 	for _, n := range p.Needs {
 		fmt.Fprintf(w, "it would be refused: %s\n", n)
 	}
-	switch p.mode {
-	case spec.Headless:
-		fmt.Fprintln(w, "the container is made anew in any case, and the new task run")
-	case spec.Interactive:
-		fmt.Fprintln(w, "the container is made anew in any case, and its session begun anew")
-	default:
-		fmt.Fprintln(w, "the container is made anew in any case, and what runs in it ended")
+	end := map[spec.Mode]string{spec.Headless: "the new task is run", spec.Interactive: "its session is begun anew", spec.Idle: "what runs in it is ended"}[p.mode]
+	if p.loses {
+		end += ", and its ephemeral workspace is lost"
 	}
+	fmt.Fprintf(w, "in any case the container is made anew, %s\n", end)
 }
 
 func (p *planAnswer) age() string {

@@ -122,10 +122,6 @@ func (r *redeployment) undo(change spec.Change) []string {
 		if r.was.WorkspaceDir == "" {
 			return nil
 		}
-	case "limits.memory_bytes", "limits.cpus":
-		if change.From == "0" {
-			change.From = "none"
-		}
 	}
 	if !typed || s.flag == "" {
 		return nil

@@ -24,7 +24,7 @@ func TestRestore(t *testing.T) {
 		{nil, func(s *spec.Spec) {
 			s.Typed, s.Limits = []string{"cpus", "memory", "pids"}, spec.Limits{Pids: 1, CPUs: 2, MemoryBytes: 1 << 30}
 		}, "--memory none --cpus none --pids 2048"},
-		{func(s *spec.Spec) { s.Typed, s.Limits.MemoryBytes, s.Limits.CPUs = []string{"memory"}, 1<<30, 1.5 }, nil, "--memory 1073741824"},
+		{func(s *spec.Spec) { s.Typed, s.Limits.MemoryBytes, s.Limits.CPUs = []string{"memory"}, 1<<30, 1.5 }, nil, "--memory 1g"},
 		{func(s *spec.Spec) {
 			s.Mode, s.Typed, s.Limits.Run, s.Restart = spec.Headless, []string{"headless-restart", "timeout"}, spec.Duration(5*60e9), spec.Restart{OnFailure: true, Max: 3}
 		}, func(s *spec.Spec) { s.Mode = spec.Headless }, "--headless-restart on-failure:3 --timeout 5m0s --task ..."},

@@ -31,7 +31,7 @@ func TestRedeployKeeps(t *testing.T) {
 		}
 	}
 	r := u.must("redeploy", u.name)
-	if want := ": keeps workspace ephemeral, env names KEPT, limits.memory bytes 1073741824\n"; !contains(r.stderr, u.name+want) || contains(r.stderr, " -> ") {
+	if want := ": keeps workspace ephemeral, env KEPT, memory 1g\n"; !contains(r.stderr, u.name+want) || contains(r.stderr, " -> ") {
 		t.Errorf("it does not say what it keeps: %s", r)
 	}
 	same("claude", "interactive")
