@@ -56,6 +56,7 @@ func commands() []command {
 		runsCommand(),
 		listCommand(),
 		contextCommand(),
+		trustCommand(),
 		accessCommand(),
 		completionsCommand(),
 		versionCommand(),

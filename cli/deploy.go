@@ -26,6 +26,7 @@ type deployment struct {
 	agent    spec.Agent
 	services *compose.Services
 	fill     fill
+	brought  brought // what it takes from a project
 }
 
 // prepare reads all that s names. inherited holds the environment values kept
@@ -50,15 +51,20 @@ func (a *app) prepareFiles(ctx context.Context, c *ucli.Context, s spec.Spec, in
 	if c.Bool("foreground") && s.Mode != spec.Headless {
 		return nil, refuse("add --mode headless, or drop --foreground", "--foreground follows a headless run; this one is %s", s.Mode)
 	}
-	if d.services, err = a.readServices(ctx, s.Name); err != nil {
+	if d.brought, err = a.broughtTo(s); err != nil {
 		return nil, err
 	}
-	if d.fill.env, err = a.readEnvironment(s, inherited, c); err != nil {
+	d.spec.Project = d.brought.project
+	if d.services, err = a.readServices(ctx, s.Name, d.brought); err != nil {
+		return nil, err
+	}
+	if d.fill.env, err = a.readEnvironment(s, d.brought, inherited, c); err != nil {
 		return nil, err
 	}
 	if d.fill.config, err = readConfig(a.dirs.AgentConfig(s.Name, s.Agent)); err != nil {
 		return nil, err
 	}
+	d.fill.config = append(d.fill.config, d.brought.config(s.Name, s.Agent)...) // of one only there is any
 	if d.fill.ca, err = readCA(s.CABundle); err != nil {
 		return nil, err
 	}
@@ -72,12 +78,13 @@ func (a *app) prepareFiles(ctx context.Context, c *ucli.Context, s spec.Spec, in
 	return d, nil
 }
 
-// readServices reads the user's services file, nil when there is none.
-func (a *app) readServices(ctx context.Context, name string) (*compose.Services, error) {
+// readServices reads the user's services file, else the project's, nil when
+// there is none.
+func (a *app) readServices(ctx context.Context, name string, b brought) (*compose.Services, error) {
 	path := a.dirs.ServicesFile(name)
 	content, err := settings.ReadRegular(path, 1<<20)
 	if absent(err) {
-		return nil, nil
+		return b.services(ctx, name)
 	}
 	if err != nil {
 		return nil, refuse("", "services: %v", err)
@@ -204,13 +211,13 @@ func (a *app) serviceImages(ctx context.Context, e *engine.Engine, m compose.Mod
 	if len(missing) > 0 {
 		a.say("pulling the images of %s", strings.Join(missing, ", "))
 		if err := e.PullServices(ctx, project, file, missing); err != nil {
-			return fail(exitFailed, "correct the image in "+a.dirs.ServicesFile(m.Spec.Name)+", or check the registry", "images of the services %s: %w", strings.Join(missing, ", "), err)
+			return fail(exitFailed, "correct the image in "+m.Services.File+", or check the registry", "images of the services %s: %w", strings.Join(missing, ", "), err)
 		}
 	}
 	if built := m.Services.Built(); len(built) > 0 {
 		a.say("building %s", strings.Join(built, ", "))
 		if err := e.BuildServices(ctx, project, file, built); err != nil {
-			return fail(exitFailed, "correct build in "+a.dirs.ServicesFile(m.Spec.Name), "build of the services %s: %w", strings.Join(built, ", "), err)
+			return fail(exitFailed, "correct build in "+m.Services.File, "build of the services %s: %w", strings.Join(built, ", "), err)
 		}
 	}
 	return nil

@@ -24,6 +24,7 @@ var sources = map[string]source{
 	"ca_bundle":       {key: "ca_bundle"},
 	"ssh_bind":        {key: "ssh_bind"},
 	"timezone":        {key: "timezone"}, // no setting: the host's
+	"project":         {},                // no flag: where you stand, and what it brings
 }
 
 func sourceOf(field string) source {
@@ -48,6 +49,8 @@ func (a *app) origin(c *ucli.Context, field string) string {
 		return "--no-" + s.flag
 	case field == "timezone":
 		return "the host's time zone"
+	case field == "project":
+		return "what the project here brings"
 	case s.key != "":
 		return a.settings.Get(s.key).Origin
 	case field == "workspace_dir":

@@ -31,7 +31,7 @@ func TestEveryFieldHasASource(t *testing.T) {
 	for _, field := range fields("", reflect.TypeFor[spec.Spec]()) {
 		s := sourceOf(field)
 		switch {
-		case field == "name" || field == "typed" || s.key == "timezone":
+		case field == "name" || field == "typed" || field == "project" || s.key == "timezone":
 		case slices.Contains(flags, s.flag) || slices.Contains(settings.Names(), s.key):
 		default:
 			t.Errorf("%s: neither a flag nor a setting: %+v", field, s)

@@ -10,6 +10,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/settings"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -107,22 +108,25 @@ func (a *app) planEnvironment(ctx context.Context, c *ucli.Context, r *redeploym
 		return err
 	}
 	compareKeys(was, r.next.fill.env, func(a, b string) bool { return a == b }, func(name, what string) {
-		p.change("environment "+name, what, a.variableOrigin(r.next.spec.EnvFiles, typed, name))
+		p.change("environment "+name, what, a.variableOrigin(r.next, typed, name))
 	})
 	return nil
 }
 
 // variableOrigin says where a variable of the next environment comes from: what
-// was typed, else the last file that has it.
-func (a *app) variableOrigin(files []string, typed environment, name string) string {
+// was typed, else the last file that has it, else the project's.
+func (a *app) variableOrigin(d *deployment, typed environment, name string) string {
 	if _, ok := typed[name]; ok {
 		return "--env"
 	}
-	for _, file := range slices.Backward(files) {
+	for _, file := range slices.Backward(d.spec.EnvFiles) {
 		env := environment{}
 		if a.readEnvFile(env, file) == nil && hasKey(env, name) {
 			return file
 		}
+	}
+	if env := (environment{}); d.brought.environment(env, d.spec.Name) == nil && hasKey(env, name) {
+		return d.brought.place(d.spec.Name + settings.BroughtEnv)
 	}
 	return "in none of its files"
 }

@@ -67,11 +67,15 @@ func (a *app) planConfig(was map[string][]byte, r *redeployment, p *planAnswer) 
 	for _, c := range r.next.fill.config {
 		now[c.path] = c.content
 	}
+	from := a.dirs.AgentConfig(r.was.Name, r.next.spec.Agent)
+	if given := r.next.brought.config(r.was.Name, r.next.spec.Agent); len(given) > 0 {
+		from = r.next.brought.place(r.was.Name + settings.BroughtConfig)
+	}
 	compareKeys(before, now, bytes.Equal, func(name, what string) {
 		if what == "removed" {
 			what = "given no longer; it stays on the volume"
 		}
-		p.change("config "+name, what, a.dirs.AgentConfig(r.was.Name, r.next.spec.Agent))
+		p.change("config "+name, what, from)
 	})
 }
 

@@ -27,12 +27,13 @@ func (a *app) planServices(ctx context.Context, _ *ucli.Context, r *redeployment
 			was[service] = true
 		}
 	}
-	if r.next.services != nil {
-		for _, service := range r.next.services.Names() {
+	file, stays := a.dirs.ServicesFile(r.was.Name), []string{}
+	if s := r.next.services; s != nil {
+		file = s.File
+		for _, service := range s.Names() {
 			next[service] = true
 		}
 	}
-	file, stays := a.dirs.ServicesFile(r.was.Name), []string{}
 	compareKeys(was, next, func(_, _ bool) bool { return false }, func(service, what string) {
 		if what == "changed" { // that is, in both
 			stays = append(stays, service)

@@ -203,6 +203,9 @@ func (a *app) prepareAgain(ctx context.Context, s spec.Spec) (*deployment, error
 	if d.agent, err = spec.LookupAgent(s.Agent); err != nil {
 		return nil, err
 	}
-	d.services, err = a.readServices(ctx, s.Name)
+	if d.brought, err = a.broughtTo(s); err != nil {
+		return nil, err
+	}
+	d.services, err = a.readServices(ctx, s.Name, d.brought)
 	return d, err
 }
