@@ -44,6 +44,7 @@ func commands() []command {
 	return []command{
 		upCommand(),
 		redeployCommand(),
+		planCommand(),
 		startCommand(),
 		stopCommand(),
 		downCommand(),
@@ -55,6 +56,7 @@ func commands() []command {
 		runsCommand(),
 		listCommand(),
 		contextCommand(),
+		trustCommand(),
 		accessCommand(),
 		sshKeyCommand(),
 		completionsCommand(),

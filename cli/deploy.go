@@ -28,6 +28,7 @@ type deployment struct {
 	agent    spec.Agent
 	services *compose.Services
 	fill     fill
+	brought  brought   // what it takes from a project
 	kept     *keptFill // put in instead of fill, when there is one
 	image    string    // the one to use, whatever image files there are now; or empty
 }
@@ -51,6 +52,24 @@ type kept struct {
 
 // prepare reads all that s names. from is empty on a first deploy.
 func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from kept) (*deployment, error) {
+	d, err := a.prepareFiles(ctx, c, s, from.env)
+	if err != nil {
+		return nil, err
+	}
+	return d, a.prepareTask(c, d, from)
+}
+
+// prepareTask reads the task. It is last: it may read standard input, which
+// cannot be read again.
+func (a *app) prepareTask(c *ucli.Context, d *deployment, from kept) (err error) {
+	d.fill.task, err = a.readTask(c, d.spec.Mode, from)
+	d.fill.carried = !c.IsSet("task") && d.fill.task != nil
+	return err
+}
+
+// prepareFiles is prepare but for the task. inherited holds the environment
+// values kept from a container before.
+func (a *app) prepareFiles(ctx context.Context, c *ucli.Context, s spec.Spec, inherited environment) (*deployment, error) {
 	d := &deployment{spec: s}
 	var err error
 	if d.agent, err = spec.LookupAgent(s.Agent); err != nil {
@@ -62,15 +81,20 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from ke
 	if err := a.checkShown(ctx, s); err != nil {
 		return nil, err
 	}
-	if d.services, err = a.readServices(ctx, s.Name); err != nil {
+	if d.brought, err = a.broughtTo(s); err != nil {
 		return nil, err
 	}
-	if d.fill.env, err = a.readEnvironment(s, from.env, c); err != nil {
+	d.spec.Project = d.brought.project
+	if d.services, err = a.readServices(ctx, s.Name, d.brought); err != nil {
+		return nil, err
+	}
+	if d.fill.env, err = a.readEnvironment(s, d.brought, inherited, c); err != nil {
 		return nil, err
 	}
 	if d.fill.config, err = readConfig(a.dirs.AgentConfig(s.Name, s.Agent)); err != nil {
 		return nil, err
 	}
+	d.fill.config = append(d.fill.config, d.brought.config(s.Name, s.Agent)...) // of one only there is any
 	if d.fill.ca, err = readCA(s.CABundle); err != nil {
 		return nil, err
 	}
@@ -79,11 +103,6 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from ke
 			return nil, err
 		}
 	}
-	// Last: it may read standard input, which cannot be read again.
-	if d.fill.task, err = a.readTask(c, s.Mode, from); err != nil {
-		return nil, err
-	}
-	d.fill.carried = !c.IsSet("task") && d.fill.task != nil
 	d.fill.job.RecordTask, d.fill.job.Restart, d.fill.job.Limits = s.RecordTask, s.Restart, s.Limits
 	d.fill.job.Depth = s.Depth
 	if d.fill.job.Credentials, err = settings.ParseCredentials(a.settings.Get("git.credentials").Text); err != nil {
@@ -93,12 +112,13 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from ke
 	return d, nil
 }
 
-// readServices reads the user's services file, nil when there is none.
-func (a *app) readServices(ctx context.Context, name string) (*compose.Services, error) {
+// readServices reads the user's services file, else the project's, nil when
+// there is none.
+func (a *app) readServices(ctx context.Context, name string, b brought) (*compose.Services, error) {
 	path := a.dirs.ServicesFile(name)
 	content, err := settings.ReadRegular(path, 1<<20)
 	if absent(err) {
-		return nil, nil
+		return b.services(ctx, name)
 	}
 	if err != nil {
 		return nil, refuse("", "services: %v", err)
@@ -234,13 +254,13 @@ func (a *app) serviceImages(ctx context.Context, e *engine.Engine, m compose.Mod
 	if len(missing) > 0 {
 		a.say("pulling the images of %s", strings.Join(missing, ", "))
 		if err := e.PullServices(ctx, project, file, missing); err != nil {
-			return fail(exitFailed, "correct the image in "+a.dirs.ServicesFile(m.Spec.Name)+", or check the registry", "images of the services %s: %w", strings.Join(missing, ", "), err)
+			return fail(exitFailed, "correct the image in "+m.Services.File+", or check the registry", "images of the services %s: %w", strings.Join(missing, ", "), err)
 		}
 	}
 	if built := m.Services.Built(); len(built) > 0 {
 		a.say("building %s", strings.Join(built, ", "))
 		if err := e.BuildServices(ctx, project, file, built); err != nil {
-			return fail(exitFailed, "correct build in "+a.dirs.ServicesFile(m.Spec.Name), "build of the services %s: %w", strings.Join(built, ", "), err)
+			return fail(exitFailed, "correct build in "+m.Services.File, "build of the services %s: %w", strings.Join(built, ", "), err)
 		}
 	}
 	return nil
@@ -387,16 +407,23 @@ func (a *app) retire(ctx context.Context, e *engine.Engine, d *deployment, old *
 		return err
 	}
 	stopped, err := e.Inspect(ctx, old.ID)
-	if err != nil || stopped == nil || stopped.State.Status == "created" {
+	if err != nil || stopped == nil || stopped.State.Status == "created" && stopped.ByCompose() {
 		return err
 	}
-	if _, err = a.bringRecords(ctx, e, stopped); err != nil || !d.fill.carried {
+	if _, err = a.bringRecords(ctx, e, stopped); err != nil {
 		return err
 	}
-	if task, err := undeliveredTask(ctx, e, name); err != nil || task == nil {
-		return errors.Join(err, fail(exitFailed, "its run: agent-container runs list "+name, "the task of %s was started meanwhile; it is not run twice", name))
+	if d.fill.carried {
+		if task, err := undeliveredTask(ctx, e, name); err != nil || task == nil {
+			return errors.Join(err, fail(exitFailed, "its run: agent-container runs list "+name, "the task of %s was started meanwhile; it is not run twice", name))
+		}
 	}
-	return nil
+	if stopped.ByCompose() {
+		return nil
+	}
+	// Compose would not replace it, nor give its name away: it is put aside as
+	// Compose puts aside what it replaces, and removed once the new one is there.
+	return e.Rename(ctx, stopped.ID, fmt.Sprintf("%.12s_%s", stopped.ID, compose.ProjectName(name)))
 }
 
 // removeStale removes containers of the deployment that its new model does not

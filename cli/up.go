@@ -197,6 +197,9 @@ func (a *app) unchanged(ctx context.Context, e *engine.Engine, name string, old 
 
 // announce says what is worth knowing before a deploy.
 func (a *app) announce(d *deployment) {
+	if d.brought.project != "" {
+		a.say("%s takes %s of the project %s", d.spec.Name, d.brought.names(), d.brought.project)
+	}
 	if d.spec.Workspace == spec.Ephemeral {
 		a.say("NOTE: an ephemeral workspace is lost with its container: what is not pushed is gone")
 	}
@@ -344,7 +347,7 @@ func (a *app) refuseNewValues(ctx context.Context, c *ucli.Context, e *engine.En
 	if !c.IsSet("env-file") {
 		s.EnvFiles = nil
 	}
-	typed, err := a.readEnvironment(s, nil, c)
+	typed, err := a.readEnvironment(s, brought{}, nil, c)
 	if err != nil || len(typed) == 0 {
 		return err
 	}

@@ -2,10 +2,12 @@ package tests
 
 import (
 	"archive/tar"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -35,7 +37,8 @@ import (
 //	exit             a started container has ended with this code
 //	exec-code, logs  how a child of exec ends; what logs prints
 //	fill.tar, model.yaml  what it was given
-//	copies/NAME      what "cp CONTAINER:…/NAME -" copies out
+//	filled/CONTAINER the files that were copied into it, and are copied out again
+//	copies/NAME      what "cp CONTAINER:…/NAME -" copies out instead
 type fakeDocker struct{ dir string }
 
 func fakeDockerMain() {
@@ -159,10 +162,11 @@ func (f fakeDocker) ps(argv []string) error {
 	}
 	list, _ := os.ReadDir(f.path("containers"))
 	for _, d := range list {
+		content, err := os.ReadFile(f.path("containers", d.Name()))
 		switch {
 		case slices.Contains(argv, "--format"):
 			fmt.Println(strings.TrimPrefix(d.Name(), "agent-container-"))
-		case name == "" || d.Name() == "agent-container-"+name:
+		case err == nil && (name == "" || bytes.Contains(content, []byte(`"agent-container.name":"`+name+`"`))):
 			fmt.Println(d.Name())
 		}
 	}
@@ -176,7 +180,7 @@ func (f fakeDocker) images(refs []string) error {
 			gone = append(gone, "Error: No such image: "+ref)
 			continue
 		}
-		list = append(list, object{"Id": "sha256:0123", "Size": 1000000, "RepoTags": []string{ref}})
+		list = append(list, object{"Id": "sha256:0123", "Size": 1000000, "RepoTags": []string{ref}, "Created": "2026-01-02T03:04:05Z"})
 	}
 	if err := print(list); err != nil || len(gone) == 0 {
 		return err
@@ -219,23 +223,27 @@ func (f fakeDocker) compose(argv []string) error {
 			Name   string `yaml:"container_name"`
 			Labels map[string]string
 			Ports  []struct {
-				HostIP    string `yaml:"host_ip"`
-				Target    int
-				Published string
+				HostIP            string `yaml:"host_ip"`
+				Target, Published string
 			}
 		}
 	}
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(content), "$$", "$")), &model); err != nil {
 		return err
 	}
-	agent, bindings := model.Services["agent"], object{}
+	agent := model.Services["agent"]
+	agent.Labels["com.docker.compose.project"] = agent.Name
+	if err := os.RemoveAll(f.path("filled", agent.Name, "run/agent-container")); err != nil {
+		return err
+	}
+	ports := object{}
 	for _, p := range agent.Ports {
-		bindings[fmt.Sprintf("%d/tcp", p.Target)] = []object{{"HostIp": p.HostIP, "HostPort": p.Published}}
+		ports[p.Target+"/tcp"] = []object{{"HostIp": p.HostIP, "HostPort": p.Published}}
 	}
 	return f.write(agent.Name, object{
 		"Id": agent.Name, "Name": "/" + agent.Name, "Image": "sha256:0123", "Created": time.Now().UTC(),
-		"State": object{"Status": "created"}, "HostConfig": object{"PortBindings": bindings},
-		"Config": object{"Image": agent.Image, "Labels": agent.Labels},
+		"State":  object{"Status": "created"},
+		"Config": object{"Image": agent.Image, "Labels": agent.Labels}, "HostConfig": object{"PortBindings": ports},
 	})
 }
 
@@ -271,32 +279,72 @@ func (f fakeDocker) setState(verb, name string) error {
 		state = object{"Status": "exited", "ExitCode": code, "StartedAt": time.Now().UTC(), "FinishedAt": time.Now().UTC()}
 	}
 	c["State"] = state
+	if verb == "start" && strings.HasPrefix(f.text("status", "ready"), "ready") { // its agent has the task
+		undelivered := f.path("filled", name, "run/agent-container-secrets/undelivered-task")
+		if _, err := os.Stat(undelivered); err == nil {
+			if err := os.Truncate(undelivered, 0); err != nil {
+				return err
+			}
+		}
+	}
 	return f.write(name, c)
 }
 
 func (f fakeDocker) copy(argv []string) error {
 	if argv[1] == "-" {
-		out, err := os.Create(f.path("fill.tar"))
+		content, err := io.ReadAll(os.Stdin)
 		if err != nil {
 			return err
 		}
-		defer out.Close()
-		_, err = io.Copy(out, os.Stdin)
-		return err
+		container, _, _ := strings.Cut(argv[2], ":")
+		return errors.Join(os.WriteFile(f.path("fill.tar"), content, 0o600), f.extract(content, f.path("filled", container)))
 	}
-	name := filepath.Base(argv[1])
-	content, err := os.ReadFile(f.path("copies", name))
-	if err != nil {
+	container, inside, _ := strings.Cut(argv[1], ":")
+	source := f.path("copies", filepath.Base(inside))
+	if _, err := os.Stat(source); err != nil {
+		source = f.path("filled", container, inside)
+	}
+	if _, err := os.Stat(source); err != nil {
 		return errors.New("Error response from daemon: Could not find the file " + argv[1])
 	}
 	t := tar.NewWriter(os.Stdout)
-	if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(content))}); err != nil {
+	err := filepath.WalkDir(source, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(filepath.Base(source), strings.TrimPrefix(p, source))
+		if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(content))}); err != nil {
+			return err
+		}
+		_, err = t.Write(content)
 		return err
+	})
+	return errors.Join(err, t.Close())
+}
+
+// extract keeps the files of a tar below dir, to be copied out again.
+func (f fakeDocker) extract(content []byte, dir string) error {
+	for t := tar.NewReader(bytes.NewReader(content)); ; {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		file := filepath.Join(dir, h.Name)
+		b, err := io.ReadAll(t)
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, b, 0o600)); err != nil {
+			return err
+		}
 	}
-	if _, err := t.Write(content); err != nil {
-		return err
-	}
-	return t.Close()
 }
 
 func (f fakeDocker) exec(argv []string) error {

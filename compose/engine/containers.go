@@ -30,6 +30,9 @@ type Container struct {
 	HostConfig struct {
 		RestartPolicy struct{ Name string }
 		PortBindings  map[string][]struct{ HostIp, HostPort string }
+		Memory        int64
+		NanoCpus      int64
+		PidsLimit     int64 // 0 and -1 mean none
 	}
 	Mounts []struct {
 		Type, Name, Source, Destination string
@@ -99,6 +102,18 @@ func (c *Container) SSH() (address string, port int, ok bool) {
 	return "", 0, false
 }
 
+// Deployed is c in the form from which a spec is read back.
+func (c *Container) Deployed() compose.Deployed {
+	_, _, published := c.SSH()
+	d := compose.Deployed{Labels: c.Config.Labels, Env: c.Config.Env, SSH: published}
+	d.Limits.MemoryBytes, d.Limits.Pids = max(c.HostConfig.Memory, 0), max(c.HostConfig.PidsLimit, 0)
+	d.Limits.CPUs = float64(max(c.HostConfig.NanoCpus, 0)) / 1e9
+	for _, m := range c.Mounts {
+		d.Mounts = append(d.Mounts, compose.Mount{Type: m.Type, Source: m.Source, Target: m.Destination})
+	}
+	return d
+}
+
 // Deployment returns the deployment that the container says it belongs to.
 func (c *Container) Deployment() string { return c.Config.Labels[compose.LabelName] }
 
@@ -112,6 +127,11 @@ func (c *Container) ShouldRun() bool {
 // IsAgent reports whether c is a deployment's agent container.
 func (c *Container) IsAgent() bool {
 	return c.Deployment() != "" && c.Name == compose.ProjectName(c.Deployment())
+}
+
+// ByCompose reports whether Compose made c, and so replaces it.
+func (c *Container) ByCompose() bool {
+	return c.Config.Labels["com.docker.compose.project"] == compose.ProjectName(c.Deployment())
 }
 
 // HasServices reports whether services were deployed beside the agent: Compose
