@@ -116,9 +116,14 @@ func TestAttachAgainAfterALoss(t *testing.T) {
 		}
 		return ""
 	})
-	s.hangUp()
+	// One that was stopped meanwhile is not waited for.
+	u.must("stop", u.name)
+	if r := s.wait(60 * time.Second); r.code != 4 || !contains(r.stdout, "agent-container start "+u.name) {
+		t.Errorf("of a stopped one: %s", r)
+	}
+	u.must("start", u.name)
 	s = u.sit(100, 30, nil, "attach", u.name, "-w", "shell")
-	s.shows("the shell 42 speaks")
+	s.shows("0:agent- 1:shell*")
 	lose()
 	if r := s.wait(20 * time.Second); r.code != 1 || !contains(r.stdout, "was lost at once") {
 		t.Errorf("one that was lost at once: %s", r)
@@ -192,6 +197,14 @@ func TestAttachElsewhere(t *testing.T) {
 	s = u.sit(80, 24, nil, "attach", u.name, "--via", "exec")
 	s.shows("0:agent*")
 	s.hangUp()
+
+	u.must("redeploy", u.name, "--mode", "idle", "--ssh")
+	for _, via := range []string{"ssh", "exec"} {
+		r := u.sit(100, 30, nil, "attach", u.name, "--via", via).wait(30 * time.Second)
+		if r.code != 4 || !contains(r.stdout, u.name+" has no session: it is idle") || !contains(r.stdout, "--mode interactive") {
+			t.Errorf("idle, over %s: %s", via, r)
+		}
+	}
 }
 
 // attach to a deployment whose set-up failed must say what failed, before sshd
