@@ -143,7 +143,7 @@ func (a *app) sshCommand(ctx context.Context, s spec.Spec, argv, command []strin
 func (a *app) attachByExec(ctx context.Context, e *engine.Engine, s spec.Spec, remote []string, session bool) (any, error) {
 	container := compose.ProjectName(s.Name)
 	if session {
-		err := a.findSession(ctx, e, s, func(ctx context.Context) error { return probeByExec(ctx, e, s.Name) })
+		err := a.findSession(ctx, e, s, func(ctx context.Context) error { return probeByExec(ctx, e, s) })
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ const (
 	maxReattach = 10
 	aliveAfter  = 10 * time.Second // a connection that lasted so long had been up
 	sshFailed   = 255              // ssh's own trouble, also a lost connection
-	killed      = 128              // and more: a signal's number above it
+	killed      = 128              // more is a signal's number above it
 )
 
 // attachBySSH attaches to the session, and again when the connection is lost.
@@ -39,7 +39,7 @@ func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p 
 		if !errors.As(err, &exit) {
 			return nil, err
 		}
-		if exit.Code >= killed {
+		if exit.Code > killed {
 			mend() // the session could not put it back
 		}
 		if exit.Code != sshFailed {
@@ -141,7 +141,7 @@ func (a *app) probeBySSH(ctx context.Context, s spec.Spec, p sshEndpoint) error 
 		return fail(exitFailed, "attach without ssh: agent-container attach "+s.Name+" --via exec; have sshd started again: agent-container redeploy "+s.Name,
 			"ssh to %s: %w", s.Name, err)
 	}
-	return noSession(s.Name)
+	return noSession(s)
 }
 
 // keyRefused reports whether ssh got as far as the keys.
@@ -150,17 +150,21 @@ func keyRefused(said string) bool {
 }
 
 // probeByExec asks through the engine whether the session is there.
-func probeByExec(ctx context.Context, e *engine.Engine, name string) error {
-	_, err := e.Probe(ctx, compose.ProjectName(name), append([]string{spec.ContainerGuest, "env"}, hasSession...)...)
+func probeByExec(ctx context.Context, e *engine.Engine, s spec.Spec) error {
+	_, err := e.Probe(ctx, compose.ProjectName(s.Name), append([]string{spec.ContainerGuest, "env"}, hasSession...)...)
 	var exit *process.ExitError
 	if errors.As(err, &exit) {
-		return noSession(name)
+		return noSession(s)
 	}
 	return err
 }
 
-func noSession(name string) *failure {
-	return fail(exitNotFound, "begin it anew: agent-container redeploy "+name, "nothing is running in %s: its session main is gone", name)
+func noSession(s spec.Spec) *failure {
+	if s.Mode != spec.Interactive {
+		return fail(exitNotFound, "run a command: agent-container attach "+s.Name+" -- CMD...; or: agent-container redeploy "+s.Name+" --mode interactive",
+			"%s has no session: it is %s", s.Name, s.Mode)
+	}
+	return fail(exitNotFound, "begin it anew: agent-container redeploy "+s.Name, "nothing is running in %s: its session main is gone", s.Name)
 }
 
 // nameTerminal gives ssh a TERM where there is none: the far end would take it

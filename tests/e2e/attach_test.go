@@ -26,21 +26,24 @@ func TestAttach(t *testing.T) {
 	first.types("echo the shell $((40+2)) speaks\r")
 	first.shows("the shell 42 speaks")
 	pane := u.display("=main:shell", "#{pane_pid}")
-	out, err := exec.Command("pgrep", "-P", strconv.Itoa(first.cmd.Process.Pid), "-x", "ssh").Output()
-	if err != nil {
-		t.Fatalf("attach has no ssh: %v", err)
-	}
-	if out, err := exec.Command("kill", "-KILL", strings.TrimSpace(string(out))).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	kill(t, childOf(t, first.cmd.Process.Pid, "ssh"))
 	if r := first.wait(20 * time.Second); r.code != 1 || !contains(r.stdout, "ended by signal 9; the session goes on") || !contains(r.stdout, "\x1b[?1049l\x1b[?25h") {
 		t.Errorf("after its ssh was killed: %s", r)
 	}
 	if now, err := term.GetState(int(first.keyboard.Fd())); err != nil || !reflect.DeepEqual(now, modes) {
 		t.Errorf("the terminal is not as it was: %v", err)
 	}
-	second := u.sit(132, 43, nil, "attach", u.name, "-w", "shell")
+	// From a shell, which keeps the terminal.
+	second := u.sitAt(132, 43, nil, exec.Command("sh", "-c", `"$0" "$@"; echo "exit $?"; read -r _`, program, "attach", u.name, "-w", "shell"))
 	second.shows("the shell 42 speaks")
+	kill(t, childOf(t, second.cmd.Process.Pid, "agent-container"))
+	second.shows("exit 137")
+	eventually(t, 10*time.Second, func() string {
+		if clients := docker(t, "exec", u.container(), "tmux", "list-clients"); clients != "" {
+			return "its ssh is still attached: " + clients
+		}
+		return ""
+	})
 	second.hangUp()
 	third := u.sit(132, 43, nil, "attach", u.name, "--via", "exec")
 	third.shows("the shell 42 speaks") // the window that was looked at last
@@ -71,6 +74,23 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// childOf is the process of a name that a process has started.
+func childOf(t *testing.T, pid int, name string) string {
+	t.Helper()
+	out, err := exec.Command("pgrep", "-P", strconv.Itoa(pid), "-x", name).Output()
+	if err != nil {
+		t.Fatalf("process %d has no %s: %v", pid, name, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func kill(t *testing.T, pid string) {
+	t.Helper()
+	if out, err := exec.Command("kill", "-KILL", pid).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
 // A connection that had been up and is lost must come back to the same screen,
 // while a session that was never reached is not tried again.
 func TestAttachAgainAfterALoss(t *testing.T) {
@@ -96,9 +116,14 @@ func TestAttachAgainAfterALoss(t *testing.T) {
 		}
 		return ""
 	})
-	s.hangUp()
+	// One that was stopped meanwhile is not waited for.
+	u.must("stop", u.name)
+	if r := s.wait(60 * time.Second); r.code != 4 || !contains(r.stdout, "agent-container start "+u.name) {
+		t.Errorf("of a stopped one: %s", r)
+	}
+	u.must("start", u.name)
 	s = u.sit(100, 30, nil, "attach", u.name, "-w", "shell")
-	s.shows("the shell 42 speaks")
+	s.shows("0:agent- 1:shell*")
 	lose()
 	if r := s.wait(20 * time.Second); r.code != 1 || !contains(r.stdout, "was lost at once") {
 		t.Errorf("one that was lost at once: %s", r)
@@ -172,6 +197,14 @@ func TestAttachElsewhere(t *testing.T) {
 	s = u.sit(80, 24, nil, "attach", u.name, "--via", "exec")
 	s.shows("0:agent*")
 	s.hangUp()
+
+	u.must("redeploy", u.name, "--mode", "idle", "--ssh")
+	for _, via := range []string{"ssh", "exec"} {
+		r := u.sit(100, 30, nil, "attach", u.name, "--via", via).wait(30 * time.Second)
+		if r.code != 4 || !contains(r.stdout, u.name+" has no session: it is idle") || !contains(r.stdout, "--mode interactive") {
+			t.Errorf("idle, over %s: %s", via, r)
+		}
+	}
 }
 
 // attach to a deployment whose set-up failed must say what failed, before sshd

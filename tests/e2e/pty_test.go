@@ -21,7 +21,12 @@ type seat struct {
 // among others; "NAME=" takes NAME away.
 func (u *user) sit(columns, rows int, env []string, args ...string) *seat {
 	u.t.Helper()
-	r := &running{t: u.t, cmd: exec.Command(program, args...), done: make(chan struct{})}
+	return u.sitAt(columns, rows, env, exec.Command(program, args...))
+}
+
+func (u *user) sitAt(columns, rows int, env []string, cmd *exec.Cmd) *seat {
+	u.t.Helper()
+	r := &running{t: u.t, cmd: cmd, done: make(chan struct{})}
 	r.cmd.Dir = u.path("project")
 	for _, e := range append(append(append(outerEnvironment(), "TERM=xterm-256color"), u.env...), env...) {
 		if name, value, _ := strings.Cut(e, "="); value == "" {

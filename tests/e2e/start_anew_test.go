@@ -113,3 +113,27 @@ func TestStartWithoutItsNetwork(t *testing.T) {
 		t.Error(r)
 	}
 }
+
+// A start that is killed while it makes the container anew must leave what
+// redeploy finishes, with the environment and without the task.
+func TestStartAnewThatIsKilled(t *testing.T) {
+	for _, step := range []string{"retired", "created", "filled"} {
+		t.Run(step, func(t *testing.T) {
+			u := newUser(t)
+			u.withStub()
+			u.must("up", u.name, "--task", "the one task", "--env", "TYPED=a value")
+			u.must("exec", u.name, "--", "sh", "-c", "echo work >/workspace/file")
+			u.must("stop", u.name)
+			occupy(t, u.sshPort())
+			u.endedAt(step, "kill", "start", u.name)
+			u.must("redeploy", u.name)
+			if got := u.must("exec", u.name, "--", "sh", "-c", "echo $TYPED; cat /workspace/file").stdout; got != "a value\nwork\n" {
+				t.Errorf("in the new one: %q", got)
+			}
+			if task, there := u.file("/run/agent-container/task"); there {
+				t.Errorf("the task is there again: %q", task)
+			}
+			u.must("attach", u.name, "--", "true")
+		})
+	}
+}
