@@ -248,9 +248,12 @@ func (r *signalRelay) deliver(s os.Signal) {
 func (a *app) watchSignals() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a.signals = &signalRelay{handler: func(s os.Signal) {
-		if s == syscall.SIGINT {
+		switch s {
+		case syscall.SIGINT:
 			cancel(errInterrupted)
-		} else {
+		case syscall.SIGHUP:
+			cancel(errHungUp)
+		default:
 			cancel(errTerminated)
 		}
 	}}

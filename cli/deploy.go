@@ -64,6 +64,7 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from ke
 func (a *app) prepareTask(c *ucli.Context, d *deployment, from kept) (err error) {
 	d.fill.task, err = a.readTask(c, d.spec.Mode, from)
 	d.fill.carried = !c.IsSet("task") && d.fill.task != nil
+	d.fill.keeps = !c.IsSet("task") && from.task != nil
 	return err
 }
 
@@ -195,7 +196,7 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 			)
 		}},
 		step{"seen", func() error { return checkSeen(ctx, e, d.spec, m.Image) }},
-		step{"begun", func() error { return a.beginOperation(verb, d, old) }},
+		step{"begun", func() error { return errors.Join(a.keepTaskSum(d), a.beginOperation(verb, d, old)) }},
 		step{"network", func() error {
 			free, err := a.network(ctx, e, &m)
 			if err == nil {
@@ -403,6 +404,10 @@ func (a *app) retire(ctx context.Context, e *engine.Engine, d *deployment, old *
 		return nil
 	}
 	name := d.spec.Name
+	// Before it is stopped: a job that has begun meanwhile goes on.
+	if err := a.stillUndelivered(ctx, e, d); err != nil {
+		return err
+	}
 	if err := a.stopAll(ctx, e, name); err != nil {
 		return err
 	}
@@ -413,10 +418,8 @@ func (a *app) retire(ctx context.Context, e *engine.Engine, d *deployment, old *
 	if _, err = a.bringRecords(ctx, e, stopped); err != nil {
 		return err
 	}
-	if d.fill.carried {
-		if task, err := undeliveredTask(ctx, e, name); err != nil || task == nil {
-			return errors.Join(err, fail(exitFailed, "its run: agent-container runs list "+name, "the task of %s was started meanwhile; it is not run twice", name))
-		}
+	if err := a.stillUndelivered(ctx, e, d); err != nil {
+		return err
 	}
 	if stopped.ByCompose() {
 		return nil
@@ -424,6 +427,23 @@ func (a *app) retire(ctx context.Context, e *engine.Engine, d *deployment, old *
 	// Compose would not replace it, nor give its name away: it is put aside as
 	// Compose puts aside what it replaces, and removed once the new one is there.
 	return e.Rename(ctx, stopped.ID, fmt.Sprintf("%.12s_%s", stopped.ID, compose.ProjectName(name)))
+}
+
+// stillUndelivered looks once more whether a task that is carried over is still
+// nobody's. A job cannot go on without it; a session can, and its agent has it.
+func (a *app) stillUndelivered(ctx context.Context, e *engine.Engine, d *deployment) error {
+	if !d.fill.carried {
+		return nil
+	}
+	task, err := a.undeliveredTask(ctx, e, d.spec.Name)
+	switch {
+	case err != nil || task != nil:
+		return err
+	case d.spec.Mode == spec.Headless:
+		return fail(exitFailed, "follow it: agent-container logs -f "+d.spec.Name, "the agent of %s has got its task meanwhile; it is not run twice", d.spec.Name)
+	}
+	d.fill.task, d.fill.carried, d.fill.keeps = nil, false, false
+	return nil
 }
 
 // removeStale removes containers of the deployment that its new model does not

@@ -170,11 +170,11 @@ func (a *app) applyRepo(s *spec.Spec, c *ucli.Context) error {
 			a.warned = true
 			a.say("warning: --repo: the credentials in the URL are left out; a token goes into --env GH_TOKEN, or a variable that git.credentials names")
 		}
-		s.Repo = r.String()
+		s.Repo, s.Depth = r.String(), 0
 	}
 	if c.IsSet("depth") {
 		if c.Int("depth") < 1 {
-			return refuse("write --depth 1 or more; without it all of the history is cloned", "--depth: %d commits cannot be cloned", c.Int("depth"))
+			return refuse("write --depth 1 or more; --repo without it clones all of the history", "--depth: %d commits cannot be cloned", c.Int("depth"))
 		}
 		s.Depth = c.Int("depth")
 	}

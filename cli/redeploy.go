@@ -41,13 +41,17 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	if c.Bool("dry-run") {
 		return a.dryRun(ctx, r.engine, r.next, r.old)
 	}
-	if begun, err := a.wasBegun("redeploy", r.next, r.old); err != nil || begun {
-		return a.resume(ctx, c, r.engine, r.old, r.was, err)
+	// What waits for its key, or has failed before its agent, is not what this
+	// command was to start.
+	if _, unready := r.old.State.SetUp(); !unready && !r.next.fill.carried {
+		if begun, err := a.wasBegun("redeploy", r.next, r.old); err != nil || begun {
+			return a.resume(ctx, c, r.engine, r.old, r.was, err)
+		}
 	}
 	if r.next.spec.Mode == spec.Headless && r.next.fill.task == nil {
 		return nil, needsTask()
 	}
-	if r.next.fill.carried {
+	if r.next.fill.keeps {
 		a.say("%s: keeps its task, which no agent has got yet", r.was.Name)
 	}
 	if kept := r.kept(); len(kept) > 0 {
@@ -88,7 +92,7 @@ func (a *app) decideRedeploy(ctx context.Context, c *ucli.Context, find finder) 
 	}
 	from := kept{env: inherited, begun: a.hasOperation(was.Name)}
 	if !c.IsSet("task") {
-		if from.task, err = undeliveredTask(ctx, e, was.Name); err != nil {
+		if from.task, err = a.undeliveredTask(ctx, e, was.Name); err != nil {
 			return nil, err
 		}
 	}

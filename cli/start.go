@@ -32,6 +32,9 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
 		if _, err := a.settle(ctx, e, found, s); err != nil {
 			return nil, err
 		}
+		if task, err := a.undeliveredTask(ctx, e, s.Name); err == nil && task != nil {
+			return nil, refuse("try again: agent-container redeploy "+s.Name, "the job %s has ended before its agent got the task", s.Name)
+		}
 		return nil, refuse("run: agent-container redeploy "+s.Name+" --task ...", "%s is a finished job: a task is a one-shot instruction", s.Name)
 	}
 	if err := a.startAgain(ctx, e, found, s); err != nil {

@@ -299,9 +299,15 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 
 // reportFinished tells how a finished job ended. It is never run again.
 func (a *app) reportFinished(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, s spec.Spec) (any, error) {
+	answer, err := a.finished(ctx, c, e, found, s)
+	if task, taskErr := a.undeliveredTask(ctx, e, s.Name); taskErr == nil && task != nil {
+		a.say("%s has ended before its agent got the task", s.Name)
+		a.say("hint: try again: agent-container redeploy %s", s.Name)
+		return answer, err
+	}
 	a.say("%s is finished; a task is never run again unasked", s.Name)
 	a.say("hint: run a new one: agent-container redeploy %s --task ...", s.Name)
-	return a.finished(ctx, c, e, found, s)
+	return answer, err
 }
 
 // finished describes a job that is over; in the foreground its end is ours.

@@ -18,7 +18,7 @@ func (a *app) wayBack(ctx context.Context, c *ucli.Context, r *redeployment, err
 		return err
 	}
 	f := *asFailure(err)
-	if f.name == "exit" || f.code == exitTimeLimit || f.code == exitBusy || f.code == exitOurs && !f.result {
+	if f.name == "exit" || f.code == exitTimeLimit || f.code == exitBusy || f.code == exitPending || f.code == exitOurs && !f.result {
 		return err // it came up, or nothing was begun
 	}
 	old, lookErr := r.engine.Inspect(ctx, r.old.ID)
@@ -116,6 +116,19 @@ func (r *redeployment) undo(change spec.Change) []string {
 		return eachFlag(s.flag, r.was.EnvFiles)
 	case "authorized_keys":
 		return eachFlag(s.flag, r.was.AccessFiles)
+	case "mounts":
+		if len(r.was.Mounts) == 0 {
+			return valueFlag(s.flag, "none")
+		}
+		var list []string
+		for _, m := range r.was.Mounts {
+			list = append(list, m.String())
+		}
+		return eachFlag(s.flag, list)
+	case "depth":
+		if r.was.Depth == 0 { // --repo alone asks for all
+			return valueFlag("repo", r.was.Repo)
+		}
 	case "ssh":
 		return []string{boolFlag(s.flag, r.was.SSH)}
 	case "workspace_dir":

@@ -129,6 +129,9 @@ func (m Model) healthCheck() *types.HealthCheckConfig {
 		StartPeriod: duration(60 * time.Second),
 		Retries:     ptr(uint64(1)),
 	}
+	if m.Spec.Repo != "" { // a clone may take long
+		h.StartPeriod = duration(30 * time.Minute)
+	}
 	if m.Host.StartInterval {
 		h.StartInterval = duration(time.Second)
 	} else {

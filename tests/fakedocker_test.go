@@ -350,7 +350,11 @@ func (f fakeDocker) extract(content []byte, dir string) error {
 func (f fakeDocker) exec(argv []string) error {
 	line := strings.Join(argv, " ")
 	if strings.HasSuffix(line, "status wait") {
-		fmt.Println(f.text("status", "ready"))
+		status := f.text("status", "ready")
+		if strings.HasPrefix(status, "starting ") {
+			time.Sleep(time.Second) // the guest waits, too
+		}
+		fmt.Println(status)
 		return nil
 	}
 	if strings.HasSuffix(line, "guest look") {
