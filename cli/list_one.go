@@ -29,6 +29,8 @@ type detailAnswer struct {
 	ImageBuilt *time.Time     `json:"image_built,omitempty"`
 	Ports      []published    `json:"ports,omitempty"`
 	Mounts     []mounted      `json:"mounts"`
+	EnvNames   []string       `json:"env_names,omitempty"` // variables that were typed; their values are secrets
+	EnvFiles   []string       `json:"env_files,omitempty"` // files that are read again by a redeploy
 	Session    *spec.Session  `json:"session,omitempty"`
 	Repository *spec.WorkTree `json:"repository,omitempty"`
 	Unseen     string         `json:"unseen,omitempty"` // why session and repository are not known
@@ -75,6 +77,9 @@ func (a *app) listOne(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	d := detailAnswer{listed: a.listed(found, servicesOf(all)[name]), Mounts: []mounted{}, now: time.Now(), terminal: a.terminal}
+	if s, err := specOf(found); err == nil {
+		d.EnvNames, d.EnvFiles = s.EnvNames, s.EnvFiles
+	}
 	d.Ports = publishedPorts(found)
 	for _, m := range found.Mounts {
 		source := m.Name
@@ -174,6 +179,7 @@ func (d detailAnswer) text(w io.Writer) {
 	line("agent", d.Agent)
 	line("mode", string(d.Mode))
 	line("workspace", string(d.Workspace))
+	line("repo", d.Repo)
 	line("created", d.ago(&d.Created))
 	line("image", d.Image)
 	line("image built", d.ago(d.ImageBuilt))
@@ -186,6 +192,12 @@ func (d detailAnswer) text(w io.Writer) {
 	}
 	for _, m := range d.Mounts {
 		line("mount", m.String())
+	}
+	for _, n := range d.EnvNames {
+		line("variable", n+" (typed)")
+	}
+	for _, f := range d.EnvFiles {
+		line("variables", "of "+spec.Printable(f, 1000))
 	}
 }
 
