@@ -85,6 +85,22 @@ func TestCloneOverHTTPS(t *testing.T) {
 	if d := u.listed(); d["repo"] != "https://git:8443/private/app#main" {
 		t.Errorf("list: %v", d)
 	}
+
+	// Nor is it in the record of a job, with what that wrote and changed.
+	r = u.must("redeploy", u.name, "--mode", "headless", "--foreground", "--task", "x", "--env", `STUB_RUN=echo "token: $CORP_TOKEN" | tee leak`)
+	if !contains(r.stdout, g.token) {
+		t.Errorf("the agent has not got the token: %s", r)
+	}
+	kept := places{}
+	for path, text := range u.files() {
+		if strings.HasPrefix(path, "data/") {
+			kept[path] = text
+		}
+	}
+	if len(kept) < 3 {
+		t.Errorf("the record, its output and its diff are not there: %d files", len(kept))
+	}
+	kept.wantNone(t, g.token)
 }
 
 // A branch, a tag, a commit, a depth, LFS, submodules and an empty repository
