@@ -17,7 +17,7 @@ import (
 // startAnew starts a stopped deployment whose container cannot start any more,
 // because it keeps the port and the network that it was created with. It takes
 // the deploy path with the spec, the image and the fill that the container has:
-// nothing is read again, and no task is sent again. The caller holds the lock.
+// but for the services, nothing is read again, and no task is sent again. The caller holds the lock.
 func (a *app) startAnew(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, cause error) error {
 	lost := "its port was taken meanwhile"
 	if engine.NetworkGone(cause) {
@@ -28,9 +28,6 @@ func (a *app) startAnew(ctx context.Context, e *engine.Engine, c *engine.Contain
 			"start %s: %s, and a new container would begin with an empty ephemeral workspace: %w", s.Name, lost, cause)
 	}
 	if err := a.config(); err != nil {
-		return err
-	}
-	if err := a.checkShown(ctx, s); err != nil {
 		return err
 	}
 	d, err := a.prepareAgain(ctx, s)

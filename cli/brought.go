@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -56,6 +57,14 @@ func (a *app) broughtTo(s spec.Spec) (brought, error) {
 		}
 	}
 	return brought{}, nil
+}
+
+// broughtBefore reads the files that s was deployed with, wherever we are now.
+func (a *app) broughtBefore(s spec.Spec) (brought, error) {
+	if s.Project == "" {
+		return brought{}, nil
+	}
+	return a.trustedOf(s.Project, s)
 }
 
 func (a *app) trustedOf(project string, s spec.Spec) (brought, error) {
@@ -168,11 +177,32 @@ func (b brought) config(name, agent string) []configFile {
 	return files
 }
 
-// names lists the files that take effect.
-func (b brought) names() string {
+// names lists the files that take effect, with the variables that they set.
+func (b brought) names(name string) string {
 	var names []string
 	for _, f := range b.files {
-		names = append(names, f.Path)
+		text := f.Path
+		if f.Path == name+settings.BroughtEnv {
+			text += " (" + strings.Join(variablesOf(f.Content), ", ") + ")"
+		}
+		names = append(names, text)
 	}
 	return strings.Join(names, ", ")
+}
+
+// variablesOf lists the names that an environment file sets, as far as it can be
+// read.
+func variablesOf(content []byte) []string {
+	env := environment{}
+	none := func(string) (string, bool) { return "", false }
+	_ = parseEnv(env, "", content, none, "") // a mistake is told where the file is used
+	return slices.Sorted(maps.Keys(env))
+}
+
+// steering reports whether a variable makes programs do something else than they
+// would, and so is more than a setting of one of them.
+func steering(name string) bool {
+	return slices.Contains([]string{"PATH", "HOME", "SHELL", "ENV", "BASH_ENV", "IFS", "PYTHONPATH", "NODE_OPTIONS", "PERL5OPT", "RUBYOPT"}, name) ||
+		strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "npm_config_") ||
+		strings.HasSuffix(name, "_BASE_URL") || strings.HasSuffix(strings.ToUpper(name), "_PROXY")
 }

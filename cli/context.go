@@ -28,7 +28,7 @@ type contextAnswer struct {
 	Runtime     runtimeAnswer   `json:"runtime"`
 	Settings    []settingAnswer `json:"settings"`
 	Keys        []string        `json:"keys"`   // the agents' variables that are set here; --env takes them
-	Attach      admittedAnswer    `json:"attach"` // who is let in over ssh
+	Attach      admittedAnswer  `json:"attach"` // who is let in over ssh
 	Project     string          `json:"project,omitempty"`
 	Directories struct {
 		Config string `json:"config"`

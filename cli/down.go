@@ -192,7 +192,7 @@ func (a *app) confirm(c *ucli.Context, question string) error {
 	if !a.terminal {
 		return refuse("add --yes", "%s needs a confirmation, and there is no terminal", c.Command.FullName())
 	}
-	fmt.Fprintf(a.err, "agent-container: %s? [y/N] ", question)
+	fmt.Fprintf(a.err, "agent-container: %s? [y/N] ", spec.Printable(question, maxSaid)) // a path is in it
 	line, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil && err != io.EOF {
 		return err

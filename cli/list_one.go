@@ -73,8 +73,7 @@ func (a *app) listOne(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	if found == nil {
-		_, _, err := existing(nil, nil, name)
-		return nil, err
+		return nil, noDeployment(name)
 	}
 	d := detailAnswer{listed: a.listed(found, servicesOf(all)[name]), Mounts: []mounted{}, now: time.Now(), terminal: a.terminal}
 	if s, err := specOf(found); err == nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,8 +49,11 @@ func hostDirectory(flag, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if compose.HoldsSocket(abs) {
-		return "", refuse("name the directory of a project", "%s: %s may hold an engine's socket, which is root on the host, read-only too", flag, abs)
+	if why := compose.NeverShown(abs); why != "" {
+		return "", refuse("name the directory of a project", "%s: %s %s", flag, abs, why)
+	}
+	if within(abs, "/run") || within(abs, "/var/run") { // of engines, of agents that hold keys, of buses
+		return "", refuse("name the directory of a project", "%s: %s is where the host's sockets are", flag, abs)
 	}
 	return abs, nil
 }
@@ -68,8 +72,10 @@ func shownDirectories(s spec.Spec) []shown {
 	return list
 }
 
-// checkShown refuses directories of this host that are not there any more, hold
-// the engine's own socket, or are not on the engine's host.
+// checkShown refuses directories of this host that are not there any more, have
+// become links to others, hold the engine's own socket or our own files, or are
+// not on the engine's host. What is made another directory after this is not
+// noticed: see docs/workspaces.md.
 func (a *app) checkShown(ctx context.Context, s spec.Spec) error {
 	list := shownDirectories(s)
 	if len(list) == 0 {
@@ -89,11 +95,50 @@ func (a *app) checkShown(ctx context.Context, s spec.Spec) error {
 		if err != nil {
 			return err
 		}
-		if strings.HasPrefix(socket, strings.TrimSuffix(dir, "/")+"/") {
+		if dir != d.dir {
+			return refuse("if it may be shown, name it anew: agent-container redeploy "+s.Name+" "+d.flag+" ...", "%s: %s is a link by now, to %s", d.flag, d.dir, dir)
+		}
+		for _, own := range []string{a.dirs.Config, a.dirs.Data, a.dirs.State} {
+			if within(real(own), dir) || within(dir, real(own)) {
+				return refuse("name the directory of a project", "%s: %s is, or holds, %s, where agent-container keeps keys and trust", d.flag, dir, own)
+			}
+		}
+		if within(socket, dir) || within(real(filepath.Dir(socket)), dir) {
 			return refuse("name the directory of a project", "%s: %s holds the engine's socket %s, which is root on the host, read-only too", d.flag, dir, socket)
 		}
 	}
 	return nil
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// real is path with its links resolved, as far as it exists.
+func real(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
+		return resolved
+	}
+	return filepath.Join(real(filepath.Dir(path)), filepath.Base(path))
+}
+
+// keyDirectories hold what lets in elsewhere.
+var keyDirectories = []string{".ssh", ".gnupg", ".aws", ".azure", ".docker", ".kube", ".netrc", ".git-credentials"}
+
+// shownKeys lists the directories of s in which the agent will find keys of the
+// user's: as uid 1000 it may well be the same user.
+func shownKeys(s spec.Spec) []string {
+	var list []string
+	for _, d := range shownDirectories(s) {
+		for _, name := range keyDirectories {
+			if _, err := os.Lstat(filepath.Join(d.dir, name)); err == nil || filepath.Base(d.dir) == name {
+				list = append(list, d.dir)
+				break
+			}
+		}
+	}
+	return list
 }
 
 // checkSeen refuses directories that the engine does not see, although it is on

@@ -38,6 +38,7 @@ type planAnswer struct {
 
 	mode     spec.Mode
 	loses    bool // an ephemeral workspace
+	carries  bool // a task that no agent has got
 	terminal bool
 	now      time.Time
 }
@@ -71,7 +72,11 @@ func (a *app) plan(ctx context.Context, c *ucli.Context) (any, error) {
 	next := r.next.spec
 	p := &planAnswer{Name: next.Name, Changes: []planChange{}, Keeps: []string{}, Needs: []string{}, Unknown: []string{}, mode: next.Mode, loses: r.was.Workspace == spec.Ephemeral, terminal: a.terminal, now: time.Now()}
 	p.Keeps = append(p.Keeps, r.kept()...)
-	if _, err := a.readTask(c, next.Mode, kept{task: r.from.task}); err != nil {
+	if r.from.task != nil && !c.IsSet("task") {
+		p.Keeps = append(p.Keeps, "its task, which no agent has got yet")
+		p.carries = true
+	}
+	if _, err := a.readTask(c, next.Mode, r.from); err != nil {
 		f := asFailure(err)
 		p.Needs = append(p.Needs, f.message+": "+f.hint)
 	}
@@ -129,6 +134,9 @@ func (p *planAnswer) text(w io.Writer) {
 		fmt.Fprintf(w, "it would be refused: %s\n", n)
 	}
 	end := map[spec.Mode]string{spec.Headless: "the new task is run", spec.Interactive: "its session is begun anew", spec.Idle: "what runs in it is ended"}[p.mode]
+	if p.carries && p.mode == spec.Headless {
+		end = "its task is run"
+	}
 	if p.loses {
 		end += ", and its ephemeral workspace is lost"
 	}

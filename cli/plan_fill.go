@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"path"
 	"strings"
 
@@ -40,6 +41,9 @@ func (a *app) planFill(ctx context.Context, _ *ucli.Context, r *redeployment, p 
 		if id.from != id.to {
 			p.Changes = append(p.Changes, planChange{Field: id.field, From: orNone(id.from), To: orNone(id.to), Why: "your git configuration"})
 		}
+	}
+	if !maps.Equal(job.Credentials, next.job.Credentials) {
+		p.change("git.credentials", "changed", a.settings.Get("git.credentials").Origin)
 	}
 	if r.was.CABundle == r.next.spec.CABundle && !bytes.Equal(was[spec.FillCA], next.ca) {
 		p.change("ca_bundle", "changed", r.next.spec.CABundle)

@@ -15,8 +15,9 @@ import (
 func redeployCommand() command {
 	return command{
 		name: "redeploy", group: groupLife, args: "NAME", usage: "recreate a deployment, with what is typed changed",
-		detail: "Keeps the deployment's agent, mode, workspace and typed environment; files and settings are read again.\n" +
-			"A task is never repeated: a headless job needs a new --task. See beforehand what changes: agent-container plan NAME.",
+		detail: "Keeps what was typed, the agent, mode, workspace, repository, mounts and environment among it; files and settings\n" +
+			"are read again. A task is never repeated: a headless job needs a new --task, unless no agent has got the old one.\n" +
+			"See beforehand what changes: agent-container plan NAME.",
 		flags: specFlags(), min: 1, max: 1, run: (*app).redeploy,
 	}
 }
@@ -53,6 +54,9 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 	if r.next.fill.keeps {
 		a.say("%s: keeps its task, which no agent has got yet", r.was.Name)
+	}
+	if r.was.Workspace == spec.Ephemeral {
+		a.say("NOTE: the ephemeral workspace of %s goes with its container", r.was.Name)
 	}
 	if kept := r.kept(); len(kept) > 0 {
 		a.say("%s: keeps %s", r.was.Name, strings.Join(kept, ", "))
@@ -220,7 +224,7 @@ func (a *app) prepareAgain(ctx context.Context, s spec.Spec) (*deployment, error
 	if d.agent, err = spec.LookupAgent(s.Agent); err != nil {
 		return nil, err
 	}
-	if d.brought, err = a.broughtTo(s); err != nil {
+	if d.brought, err = a.broughtBefore(s); err != nil {
 		return nil, err
 	}
 	d.services, err = a.readServices(ctx, s.Name, d.brought)

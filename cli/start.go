@@ -46,6 +46,9 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
 // startAgain starts a stopped deployment with the fill it has, in a new container
 // where the old one cannot start.
 func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) error {
+	if err := a.checkShown(ctx, s); err != nil { // the engine follows a link that was not one
+		return err
+	}
 	release, err := a.lockUnchanged(ctx, e, s.Name, c)
 	if err != nil {
 		return err

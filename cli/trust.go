@@ -102,14 +102,14 @@ func (a *app) projectToTrust(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil { // first: a project above may bring nothing
+		if was, err := a.trusts().Judge(real, "", nil); err == nil && len(was) > 0 {
+			return real, nil
+		}
+	}
 	project, err := projectAt(abs)
 	if err != nil || project != "" {
 		return project, err
-	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		if was, err := a.trusts().Judge(real, "", nil); err != nil || len(was) > 0 {
-			return real, err
-		}
 	}
 	return "", refuse("run it in the project, or name its directory", "no folder %s in %s or above", settings.ProjectDir, abs)
 }
@@ -153,6 +153,13 @@ func (a *app) show(answer *trustAnswer, files []settings.Brought) {
 		content := files[i].Content
 		for line := range strings.Lines(spec.PrintableText(string(content[:min(len(content), maxShown)]))) {
 			fmt.Fprintln(a.err, "  | "+strings.TrimSuffix(line, "\n"))
+		}
+		if strings.HasSuffix(f.Path, settings.BroughtEnv) {
+			for _, name := range variablesOf(content) {
+				if steering(name) {
+					a.say("NOTE: %s steers programs, and not the agent alone", name)
+				}
+			}
 		}
 		if len(content) > maxShown {
 			a.say("NOTE: %d bytes more of it are not shown: read the file", len(content)-maxShown)

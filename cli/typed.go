@@ -31,6 +31,8 @@ func typedAs(c *ucli.Context, verb string) string {
 				}
 				argv = append(argv, valueFlag(name, value)...)
 			}
+		case int:
+			argv = append(argv, valueFlag(name, strconv.Itoa(v))...)
 		case string:
 			if name == "task" && v != "-" && !strings.HasPrefix(v, "@") {
 				ends = " --task ..." // not quoted: it is no word to be typed

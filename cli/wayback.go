@@ -126,8 +126,11 @@ func (r *redeployment) undo(change spec.Change) []string {
 		}
 		return eachFlag(s.flag, list)
 	case "depth":
-		if r.was.Depth == 0 { // --repo alone asks for all
-			return valueFlag("repo", r.was.Repo)
+		if r.was.Depth == 0 && (r.was.Repo == "" || r.was.Repo != r.next.spec.Repo) {
+			return nil // --repo or --no-repo says it
+		}
+		if r.was.Depth == 0 {
+			return valueFlag("repo", r.was.Repo) // alone it asks for all
 		}
 	case "ssh":
 		return []string{boolFlag(s.flag, r.was.SSH)}

@@ -9,10 +9,17 @@ import (
 func TestRestore(t *testing.T) {
 	// The command that brings a deployment back must undo what was typed, in words that redeploy takes, and leave what files say.
 	base := spec.Spec{Name: "web", Agent: "claude", Mode: spec.Interactive, Workspace: spec.Persistent, Limits: spec.Limits{Pids: 2048}}
+	const a, b = "https://example.com/a", "https://example.com/b"
 	for _, row := range []struct {
 		was, next func(s *spec.Spec)
 		want      string
 	}{
+		{func(s *spec.Spec) {}, func(s *spec.Spec) { s.Repo, s.Depth = a, 5 }, "--no-repo"},
+		{func(s *spec.Spec) { s.Repo = a }, func(s *spec.Spec) { s.Repo, s.Depth = b, 5 }, "--repo " + a},
+		{func(s *spec.Spec) { s.Repo = a }, func(s *spec.Spec) { s.Repo, s.Depth = a, 5 }, "--repo " + a},
+		{func(s *spec.Spec) { s.Repo, s.Depth = a, 5 }, func(s *spec.Spec) { s.Repo = b }, "--repo " + a + " --depth 5"},
+		{func(s *spec.Spec) {}, func(s *spec.Spec) { s.Mounts = []spec.Mount{{Source: "/a", Path: "/mnt/a"}} }, "--mount none"},
+		{func(s *spec.Spec) { s.Mounts = []spec.Mount{{Source: "/a", Path: "/mnt/a"}} }, func(s *spec.Spec) {}, "--mount /a:/mnt/a"},
 		{nil, nil, ""},
 		{nil, func(s *spec.Spec) { s.Agent, s.Mode = "codex", spec.Idle }, "--agent claude --mode interactive"},
 		{func(s *spec.Spec) { s.Mode = spec.Headless }, func(s *spec.Spec) { s.Mode = spec.Idle }, "--mode headless --task ..."},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/agent-container/agent-container/spec"
 )
@@ -22,6 +23,8 @@ type Mount struct {
 	Type   string // volume, bind, tmpfs
 	Source string // of a bind: the host's path
 	Target string
+
+	ReadOnly bool
 }
 
 // Inherited is the spec of a deployment as far as its container tells it.
@@ -75,6 +78,21 @@ func InheritBare(d Deployed) Inherited {
 			i.Spec.Workspace = spec.Persistent
 		case m.Target == spec.ContainerWorkspace && m.Type == "bind":
 			i.Spec.Workspace, i.Spec.WorkspaceDir = spec.Bind, m.Source
+		case m.Type == "bind":
+			with := append(slices.Clone(i.Spec.Mounts), spec.Mount{Source: m.Source, Path: m.Target})
+			slices.SortFunc(with, func(a, b spec.Mount) int { return strings.Compare(a.Path, b.Path) })
+			if !m.ReadOnly || spec.ValidateMounts(with) != nil { // not one of ours
+				i.Unreadable = append(i.Unreadable, "the mount at "+m.Target)
+				continue
+			}
+			i.Spec.Mounts = with
+		}
+	}
+	if text := variable(d.Env, spec.EnvCloneURL); text != "" && i.Spec.Workspace != spec.Bind {
+		if repo, dropped, err := spec.ParseRepo(text); err == nil && !dropped {
+			i.Spec.Repo = repo.String()
+		} else {
+			i.Unreadable = append(i.Unreadable, "repo")
 		}
 	}
 	i.Spec.SSH = d.SSH && i.Spec.Mode != spec.Interactive

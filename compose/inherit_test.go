@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,9 +24,13 @@ func TestInheritBare(t *testing.T) {
 		want       spec.Spec
 		unreadable string
 	}{
-		{bareContainer(full, other, volume), spec.Spec{Agent: "codex", Mode: spec.Headless, Workspace: spec.Persistent}, ""},
+		{bareContainer(full, other, volume), spec.Spec{Agent: "codex", Mode: spec.Headless, Workspace: spec.Persistent}, "the mount at /workspace/etc"},
+		{bareContainer(append(slices.Clone(full), "AGENT_CONTAINER_CLONE_URL=https://example.com/a#b"), volume, Mount{Type: "bind", Source: "/src", Target: "/mnt/src", ReadOnly: true}),
+			spec.Spec{Agent: "codex", Mode: spec.Headless, Workspace: spec.Persistent, Repo: "https://example.com/a#b", Mounts: []spec.Mount{{Source: "/src", Path: "/mnt/src"}}}, ""},
+		{bareContainer(append(slices.Clone(full), "AGENT_CONTAINER_CLONE_URL=https://t@example.com/a"), volume, Mount{Type: "bind", Source: "/src", Target: "/mnt/src"}),
+			spec.Spec{Agent: "codex", Mode: spec.Headless, Workspace: spec.Persistent}, "the mount at /mnt/src repo"},
 		{bareContainer(full, Mount{Type: "bind", Source: "/src", Target: spec.ContainerWorkspace}), spec.Spec{Agent: "codex", Mode: spec.Headless, Workspace: spec.Bind, WorkspaceDir: "/src"}, ""},
-		{bareContainer(full, other, Mount{Type: "tmpfs", Target: spec.ContainerWorkspace}), spec.Spec{Agent: "codex", Mode: spec.Headless, Workspace: spec.Ephemeral}, ""},
+		{bareContainer(full, other, Mount{Type: "tmpfs", Target: spec.ContainerWorkspace}), spec.Spec{Agent: "codex", Mode: spec.Headless, Workspace: spec.Ephemeral}, "the mount at /workspace/etc"},
 		{bareContainer(nil, volume), spec.Spec{Agent: "claude", Mode: spec.Interactive, Workspace: spec.Persistent}, "agent mode"},
 		{bareContainer([]string{"AGENT_CONTAINER_MODE=", "AGENT_CONTAINER_AGENT=emacs"}), spec.Spec{Agent: "claude", Mode: spec.Interactive, Workspace: spec.Ephemeral}, "agent mode"},
 		{bareContainer([]string{"AGENT_CONTAINER_MODE=idle", "AGENT_CONTAINER_MODE=headless", "AGENT_CONTAINER_AGENTS=pi"}), spec.Spec{Agent: "claude", Mode: spec.Headless, Workspace: spec.Ephemeral}, "agent"},

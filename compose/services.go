@@ -312,8 +312,8 @@ func (s *Services) check(file string) error {
 	for _, name := range s.Names() {
 		svc := s.project.Services[name]
 		for _, v := range svc.Volumes {
-			if v.Type == types.VolumeTypeBind && HoldsSocket(v.Source) {
-				return &ServicesError{File: file, Problem: fmt.Sprintf("service %q mounts %s: an engine's socket is root on the host, read-only too", name, v.Source)}
+			if why := NeverShown(v.Source); v.Type == types.VolumeTypeBind && why != "" {
+				return &ServicesError{File: file, Problem: fmt.Sprintf("service %q mounts %s, which %s", name, v.Source, why)}
 			}
 		}
 		if svc.Build != nil && (svc.Build.Privileged || len(svc.Build.Entitlements) > 0 || svc.Build.Network == "host") {
@@ -332,16 +332,36 @@ func (s *Services) check(file string) error {
 	}
 	for name, v := range s.project.Volumes {
 		// The local driver's options can make a volume of any host directory.
-		if device := v.DriverOpts["device"]; device != "" && HoldsSocket(device) {
-			return &ServicesError{File: file, Problem: fmt.Sprintf("volume %q is %s: an engine's socket is root on the host", name, device)}
+		if device := v.DriverOpts["device"]; strings.HasPrefix(device, "/") && NeverShown(device) != "" {
+			return &ServicesError{File: file, Problem: fmt.Sprintf("volume %q is %s, which %s", name, device, NeverShown(device))}
 		}
 	}
 	return nil
 }
 
-// HoldsSocket reports whether a host path is, or contains, the place of an
-// engine's socket, which is root on the host, mounted read-only too.
-func HoldsSocket(source string) bool {
+// hostOnly are the host's directories that no container is given any part of,
+// read-only or not: through /proc/PID/root a process of the same user reaches, and
+// writes, all that it may; devices are no files; and an engine's own data is
+// everybody's.
+var hostOnly = []string{"/proc", "/sys", "/dev", "/var/lib/docker", "/var/lib/containerd", "/var/lib/containers"}
+
+// NeverShown returns why a host path may be mounted into no container, or "".
+func NeverShown(source string) string {
+	if holdsSocket(source) {
+		return "may hold an engine's socket, which is root on the host, read-only too"
+	}
+	clean := path.Clean("/" + filepath.ToSlash(source))
+	for _, dir := range hostOnly {
+		if clean == dir || strings.HasPrefix(clean, dir+"/") || strings.HasPrefix(dir, clean+"/") {
+			return "is, or holds, a part of " + dir + ", through which the host is reached, read-only too"
+		}
+	}
+	return ""
+}
+
+// holdsSocket reports whether a host path is, or contains, the place of an
+// engine's socket.
+func holdsSocket(source string) bool {
 	clean := filepath.ToSlash(filepath.Clean(source))
 	if below, ok := strings.CutPrefix(clean+"/", "/var/run/"); ok { // a link to /run
 		clean = path.Clean("/run/" + below)

@@ -66,8 +66,8 @@ var takenPaths = []string{
 // sharedPaths are directories that programs write to, and may be mounted below.
 var sharedPaths = []string{"/tmp", "/var/tmp"}
 
-// validateMounts returns an *Error for the first of mounts that cannot be.
-func validateMounts(mounts []Mount) error {
+// ValidateMounts returns an *Error for the first of mounts that cannot be.
+func ValidateMounts(mounts []Mount) error {
 	for i, m := range mounts {
 		refused := func(format string, args ...any) error {
 			return &Error{Field: "--mount", Problem: Printable(fmt.Sprintf(format, args...), 1000), Hint: fmt.Sprintf("write --mount HOSTDIR:PATH with another PATH, such as %s/NAME", MountDir)}

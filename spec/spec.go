@@ -188,7 +188,7 @@ func (s Spec) Validate() error {
 	if err := s.validateRepo(); err != nil {
 		return err
 	}
-	if err := validateMounts(s.Mounts); err != nil {
+	if err := ValidateMounts(s.Mounts); err != nil {
 		return err
 	}
 	if s.Mode != Headless {

@@ -109,7 +109,7 @@ func (c *Container) Deployed() compose.Deployed {
 	d.Limits.MemoryBytes, d.Limits.Pids = max(c.HostConfig.Memory, 0), max(c.HostConfig.PidsLimit, 0)
 	d.Limits.CPUs = float64(max(c.HostConfig.NanoCpus, 0)) / 1e9
 	for _, m := range c.Mounts {
-		d.Mounts = append(d.Mounts, compose.Mount{Type: m.Type, Source: m.Source, Target: m.Destination})
+		d.Mounts = append(d.Mounts, compose.Mount{Type: m.Type, Source: m.Source, Target: m.Destination, ReadOnly: !m.RW})
 	}
 	return d
 }
