@@ -194,6 +194,12 @@ func TestAttachElsewhere(t *testing.T) {
 		t.Errorf("%+v", e.Data)
 	}
 
+	// The printed configuration is all that ssh by hand needs.
+	config := u.write("ssh_config", u.must("attach", u.name, "--ssh-config").stdout)
+	if r := finish(t, exec.Command("ssh", "-F", config, "-o", "BatchMode=yes", u.container(), "echo in; pwd")); r.stdout != "in\n/workspace\n" {
+		t.Errorf("with the printed configuration: %s", r)
+	}
+
 	// A key with a passphrase, asked for once.
 	if out, err := exec.Command("ssh-keygen", "-p", "-q", "-P", "", "-N", "secret", "-f", u.path("data", "attach_key")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
