@@ -71,12 +71,12 @@ func (a *app) attach(ctx context.Context, c *ucli.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	argv := p.argv(session || a.terminal && !a.json, nil, quoted(remote)...)
-	switch {
-	case prints:
+	if session && !prints {
+		return a.attachBySSH(ctx, e, s, p, window)
+	}
+	argv := p.argv(session || a.terminal && !a.json, process.Quote(remote))
+	if prints {
 		return attachAnswer{p, argv, c.Bool("ssh-config")}, nil
-	case session:
-		return a.attachBySSH(ctx, e, s, p, argv)
 	}
 	return a.sshCommand(ctx, s, argv, command)
 }
@@ -119,9 +119,6 @@ func tmuxAttach(window string) []string {
 	return []string{"tmux", "-u", "attach-session", "-t", target}
 }
 
-// quoted is argv as one word for the shell that sshd starts.
-func quoted(argv []string) []string { return []string{process.Quote(argv)} }
-
 // sshCommand runs a command over ssh; its exit code is ours.
 func (a *app) sshCommand(ctx context.Context, s spec.Spec, argv, command []string) (any, error) {
 	streams := a.streams()
@@ -136,15 +133,18 @@ func (a *app) sshCommand(ctx context.Context, s spec.Spec, argv, command []strin
 		}
 		return nil, childExit(exit.Code, command[0], execAnswer{s.Name, command, exit.Code})
 	}
-	return execAnswer{Name: s.Name, Command: command}, afterStart(err)
+	return execAnswer{Name: s.Name, Command: command}, afterStart(withoutSSH(s.Name, err))
 }
 
 // attachByExec attaches through the engine, which needs no published port.
 func (a *app) attachByExec(ctx context.Context, e *engine.Engine, s spec.Spec, remote []string, session bool) (any, error) {
 	container := compose.ProjectName(s.Name)
-	if session {
-		err := a.findSession(ctx, e, s, func(ctx context.Context) error { return probeByExec(ctx, e, s) })
-		if err != nil {
+	for waited := false; session; {
+		problem := probeByExec(ctx, e, s)
+		if problem == nil {
+			break
+		}
+		if err := a.awaitSession(ctx, e, s, problem, &waited); err != nil {
 			return nil, err
 		}
 	}

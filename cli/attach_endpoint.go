@@ -63,6 +63,7 @@ func (p sshEndpoint) options() []string {
 		"UpdateHostKeys=no",
 		"ForwardAgent=no",
 		"ClearAllForwardings=yes",
+		"ControlPath=none", // a connection that is kept may be another container's
 		"ServerAliveInterval=15",
 		"ConnectTimeout=5", // well below aliveAfter
 	}
@@ -72,18 +73,18 @@ func (p sshEndpoint) options() []string {
 	return list
 }
 
-// argv is the ssh command that runs remote, with a terminal or without.
-func (p sshEndpoint) argv(terminal bool, options []string, remote ...string) []string {
+// argv is the ssh command that runs a line of shell, with a terminal or without.
+func (p sshEndpoint) argv(terminal bool, line string) []string {
 	argv := []string{"ssh"}
 	if terminal {
 		argv = append(argv, "-t")
 	} else {
 		argv = append(argv, "-T")
 	}
-	for _, o := range append(options, p.options()...) {
+	for _, o := range p.options() {
 		argv = append(argv, "-o", o)
 	}
-	return append(append(argv, "-p", strconv.Itoa(p.Port), p.User+"@"+p.Host), remote...)
+	return append(argv, "-p", strconv.Itoa(p.Port), p.User+"@"+p.Host, line)
 }
 
 // sshEndpoint finds port and host key through the engine, never over the

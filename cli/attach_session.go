@@ -21,34 +21,43 @@ const (
 	maxReattach = 10
 	aliveAfter  = 10 * time.Second // a connection that lasted so long had been up
 	sshFailed   = 255              // ssh's own trouble, also a lost connection
+	noMain      = 66               // the far end's word that there is no session; tmux says 0 or 1
 	killed      = 128              // more is a signal's number above it
 )
 
-// attachBySSH attaches to the session, and again when the connection is lost.
-func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p sshEndpoint, argv []string) (any, error) {
-	probe := func(ctx context.Context) error { return a.probeBySSH(ctx, s, p) }
-	if err := a.findSession(ctx, e, s, probe); err != nil {
-		return nil, err
-	}
+// hasSession asks for exactly "main"; "-t main" would match "maintenance".
+var hasSession = []string{"tmux", "has-session", "-t", "=main"}
+
+// attachBySSH attaches to the session, and again when the connection is lost. One
+// connection asks for the session and attaches to it: a key's passphrase is asked
+// for once.
+func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p sshEndpoint, window string) (any, error) {
+	argv := p.argv(true, fmt.Sprintf("%s 2>/dev/null || exit %d; exec %s", process.Quote(hasSession), noMain, process.Quote(tmuxAttach(window))))
 	a.nameTerminal()
 	mend := a.keepTerminal()
+	waited := false
 	for attempt := 0; ; attempt++ {
 		began := time.Now()
-		err := a.runner.Run(ctx, process.Command{Argv: argv, Stdin: a.in, Stdout: a.out, Stderr: a.err, Foreground: true})
+		err := a.runner.Run(ctx, process.Command{Argv: argv, Stdin: a.in, Stdout: a.out, Stderr: a.err, KeepStderr: true, Foreground: true})
+		wasUp := time.Since(began) >= aliveAfter
 		var exit *process.ExitError
 		if !errors.As(err, &exit) {
-			return nil, err
+			return nil, withoutSSH(s.Name, err)
 		}
 		if exit.Code > killed {
 			mend() // the session could not put it back
 		}
-		if exit.Code != sshFailed {
-			return nil, a.sessionEnd(ctx, s, p, exit.Code, probe)
-		}
-		if time.Since(began) >= aliveAfter {
+		switch {
+		case exit.Code == noMain, exit.Code == sshFailed && attempt == 0 && !wasUp:
+			if err := a.awaitSession(ctx, e, s, sshProblem(s, exit), &waited); err != nil {
+				return nil, err
+			}
+			attempt = -1
+			continue
+		case exit.Code != sshFailed:
+			return nil, a.sessionEnd(ctx, e, s, p, exit.Code)
+		case wasUp:
 			attempt = 0
-		} else if attempt == 0 {
-			return nil, fail(exitFailed, "run it again; look: agent-container logs "+s.Name, "the connection to %s was lost at once", s.Name)
 		}
 		if attempt == maxReattach {
 			return nil, fail(exitFailed, "run it again", "the connection to %s was lost, and %d times not to be had again", s.Name, maxReattach)
@@ -73,6 +82,12 @@ func (a *app) pauseBefore(ctx context.Context, e *engine.Engine, s spec.Spec, at
 	if attempt < 2 {
 		return nil
 	}
+	return a.stillAlive(ctx, e, s)
+}
+
+// stillAlive is an error when the deployment has ended meanwhile, as far as that
+// can be told.
+func (a *app) stillAlive(ctx context.Context, e *engine.Engine, s spec.Spec) error {
 	if c, err := a.find(ctx, e, s.Name); err == nil && c != nil && !c.State.Alive() {
 		return notAlive(s, c)
 	}
@@ -80,34 +95,38 @@ func (a *app) pauseBefore(ctx context.Context, e *engine.Engine, s spec.Spec, at
 }
 
 // sessionEnd is the end of ssh with a status that is not its own.
-func (a *app) sessionEnd(ctx context.Context, s spec.Spec, p sshEndpoint, code int, probe func(context.Context) error) error {
+func (a *app) sessionEnd(ctx context.Context, e *engine.Engine, s spec.Spec, p sshEndpoint, code int) error {
 	if code > killed {
 		return fail(exitFailed, "attach again: agent-container attach "+s.Name, "ssh to %s was ended by signal %d; the session goes on", s.Name, code-killed)
 	}
+	// tmux has said why; what it cannot know is what became of the container.
+	if err := a.stillAlive(ctx, e, s); err != nil {
+		return err
+	}
 	var none *failure
-	if err := probe(ctx); errors.As(err, &none) && none.code == exitNotFound {
+	if err := probeByExec(ctx, e, s); errors.As(err, &none) {
 		return none
 	}
 	return childExit(code, "attach", p)
 }
 
-// findSession makes sure that the session is there: attaching to none would end
-// with tmux's own words, or with an empty shell. A set-up that goes on is waited
-// for; what became of one that failed is said.
-func (a *app) findSession(ctx context.Context, e *engine.Engine, s spec.Spec, probe func(context.Context) error) error {
-	problem := probe(ctx)
-	if problem == nil {
-		return nil
+// awaitSession says why there is no session, which the container's status may
+// know better than problem does: a set-up that failed, or waits for something.
+// One that goes on is waited for, once, and nil says to try again.
+func (a *app) awaitSession(ctx context.Context, e *engine.Engine, s spec.Spec, problem error, waited *bool) error {
+	if err := a.stillAlive(ctx, e, s); err != nil {
+		return err
 	}
 	status, err := lastStatus(ctx, e, compose.ProjectName(s.Name))
-	if err == nil && status.State == spec.Starting {
+	if err == nil && status.State == spec.Starting && !*waited {
+		*waited = true
 		a.say("%s is still starting: %s", s.Name, status.Phase)
 		if status, err = a.await(ctx, e, s); err == nil && status.State == spec.Ready {
-			return probe(ctx)
+			return nil
 		}
 	}
 	switch {
-	case err != nil || status.State == spec.Ready:
+	case err != nil || status.State == spec.Ready || status.State == spec.Starting:
 		return problem
 	case status.State == spec.Failed:
 		f := setupFailure(s.Name, status, nil)
@@ -117,36 +136,24 @@ func (a *app) findSession(ctx context.Context, e *engine.Engine, s spec.Spec, pr
 	return fail(exitPending, "when that is done: agent-container redeploy "+s.Name, "there is no session in %s yet: %s", s.Name, status)
 }
 
-// hasSession asks for exactly "main"; "-t main" would match "maintenance".
-var hasSession = []string{"tmux", "has-session", "-t", "=main"}
-
-// probeTime bounds the question whether the session is there.
-const probeTime = 20 * time.Second
-
-// probeBySSH asks over ssh whether the session is there.
-func (a *app) probeBySSH(ctx context.Context, s spec.Spec, p sshEndpoint) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	err := a.runner.Run(ctx, process.Command{Argv: p.argv(false, []string{"BatchMode=yes"}, quoted(hasSession)...)})
-	var exit *process.ExitError
+// sshProblem is why ssh did not come to a session.
+func sshProblem(s spec.Spec, exit *process.ExitError) *failure {
+	hint := "attach without ssh: agent-container attach " + s.Name + " --via exec; have sshd started again: agent-container redeploy " + s.Name
 	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, process.ErrNotFound):
-		return fail(exitFailed, "install OpenSSH's client, or: agent-container attach "+s.Name+" --via exec", "no ssh on PATH")
-	case errors.As(err, &exit) && exit.Code == sshFailed && keyRefused(exit.Stderr):
-		return fail(exitFailed, "is your key among those of: agent-container access list "+s.Name+"; otherwise: agent-container attach "+s.Name+" --via exec",
-			"ssh to %s: %w", s.Name, err)
-	case exit == nil, exit.Code == sshFailed:
-		return fail(exitFailed, "attach without ssh: agent-container attach "+s.Name+" --via exec; have sshd started again: agent-container redeploy "+s.Name,
-			"ssh to %s: %w", s.Name, err)
+	case exit.Code == noMain:
+		return noSession(s)
+	case strings.Contains(exit.Stderr, "Permission denied") || strings.Contains(exit.Stderr, "Too many authentication failures"):
+		hint = "is your key among those of: agent-container access list " + s.Name + "; otherwise: agent-container attach " + s.Name + " --via exec"
 	}
-	return noSession(s)
+	return fail(exitFailed, hint, "ssh to %s: %w", s.Name, exit)
 }
 
-// keyRefused reports whether ssh got as far as the keys.
-func keyRefused(said string) bool {
-	return strings.Contains(said, "Permission denied") || strings.Contains(said, "Too many authentication failures")
+// withoutSSH is the error of an ssh that was not started.
+func withoutSSH(name string, err error) error {
+	if errors.Is(err, process.ErrNotFound) {
+		return fail(exitFailed, "install OpenSSH's client, or: agent-container attach "+name+" --via exec", "no ssh on PATH")
+	}
+	return err
 }
 
 // probeByExec asks through the engine whether the session is there.

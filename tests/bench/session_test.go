@@ -110,7 +110,9 @@ func away(probe func() bool, do func()) time.Duration {
 	go func() {
 		var most time.Duration
 		last := time.Now()
-		for first := true; ; {
+		pace := time.NewTicker(20 * time.Millisecond) // what is probed needs the processors too
+		defer pace.Stop()
+		for first := true; ; <-pace.C {
 			if !probe() {
 				continue
 			}
@@ -138,12 +140,13 @@ func canExec(container string) func() bool {
 // greeted reports whether an sshd answers; that a port is open may be the
 // engine's doing.
 func greeted(address string) bool {
-	conn, err := net.DialTimeout("tcp", address, time.Second)
+	const patience = 200 * time.Millisecond
+	conn, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
 		return false
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	greeting := make([]byte, 4)
 	n, _ := conn.Read(greeting)
 	return string(greeting[:n]) == "SSH-"

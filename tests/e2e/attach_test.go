@@ -116,16 +116,24 @@ func TestAttachAgainAfterALoss(t *testing.T) {
 		}
 		return ""
 	})
-	// One that was stopped meanwhile is not waited for.
-	u.must("stop", u.name)
+	// One that does not run any more is not waited for.
+	docker(t, "kill", u.container())
 	if r := s.wait(60 * time.Second); r.code != 4 || !contains(r.stdout, "agent-container start "+u.name) {
+		t.Errorf("of a killed one: %s", r)
+	}
+	u.must("start", u.name)
+	s = u.sit(100, 30, nil, "attach", u.name)
+	s.shows("0:agent* 1:shell")
+	u.must("stop", u.name)
+	// It may stop after its session has ended, or its connection.
+	if r := s.wait(60 * time.Second); r.code != 4 && r.code != 1 || !contains(r.stdout, "hint: ") {
 		t.Errorf("of a stopped one: %s", r)
 	}
 	u.must("start", u.name)
-	s = u.sit(100, 30, nil, "attach", u.name, "-w", "shell")
-	s.shows("0:agent- 1:shell*")
+	s = u.sit(100, 30, nil, "attach", u.name)
+	s.shows("0:agent* 1:shell")
 	lose()
-	if r := s.wait(20 * time.Second); r.code != 1 || !contains(r.stdout, "was lost at once") {
+	if r := s.wait(20 * time.Second); r.code != 1 || !contains(r.stdout, "error: ssh to "+u.name+": ") {
 		t.Errorf("one that was lost at once: %s", r)
 	}
 }
@@ -184,6 +192,25 @@ func TestAttachElsewhere(t *testing.T) {
 	}
 	if answer(u.run("attach", u.name, "--print", "--json"), 0); e.Data["port"] == nil || e.Data["command"] == nil || e.Data["known_hosts"] == nil {
 		t.Errorf("%+v", e.Data)
+	}
+
+	// The printed configuration is all that ssh by hand needs.
+	config := u.write("ssh_config", u.must("attach", u.name, "--ssh-config").stdout)
+	if r := finish(t, exec.Command("ssh", "-F", config, "-o", "BatchMode=yes", u.container(), "echo in; pwd")); r.stdout != "in\n/workspace\n" {
+		t.Errorf("with the printed configuration: %s", r)
+	}
+
+	// A key with a passphrase, asked for once.
+	if out, err := exec.Command("ssh-keygen", "-p", "-q", "-P", "", "-N", "secret", "-f", u.path("data", "attach_key")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s = u.sit(80, 24, []string{"SSH_AUTH_SOCK=", "SSH_ASKPASS="}, "attach", u.name)
+	s.shows("Enter passphrase for key")
+	s.types("secret\r")
+	s.shows("0:agent*")
+	s.hangUp()
+	if out, err := exec.Command("ssh-keygen", "-p", "-q", "-P", "secret", "-N", "", "-f", u.path("data", "attach_key")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 
 	// Without sshd: ssh's own word, and the way around it.

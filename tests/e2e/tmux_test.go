@@ -171,10 +171,10 @@ func TestSessionOverSSH(t *testing.T) {
 		t.Fatalf("the agent got %q", got)
 	}
 
+	first.hangUp()
 	if out, err := exec.Command("kill", "-KILL", u.inspect("{{.State.Pid}}")).CombinedOutput(); err != nil {
 		t.Skipf("skipped: a process of the engine cannot be killed from here: %v: %s", err, out)
 	}
-	first.ended(60 * time.Second)
 	eventually(t, 60*time.Second, func() string {
 		if now := u.inspect("{{.RestartCount}} {{.State.Status}}"); now != "1 running" {
 			return "the container is " + now
