@@ -87,8 +87,8 @@ func (a *app) candidates(ctx context.Context, p place, word string) []string {
 // flagWords are the words that complete a flag's value, by the flag's name.
 var flagWords = map[string]func() []string{
 	"agent":            spec.AgentNames,
-	"mode":             func() []string { return texts(spec.Modes) },
-	"workspace":        func() []string { return texts(spec.Workspaces) },
+	"mode":             func() []string { return spec.Texts(spec.Modes) },
+	"workspace":        func() []string { return spec.Texts(spec.Workspaces) },
 	"headless-restart": func() []string { return []string{"no", "on-failure"} },
 	"via":              func() []string { return []string{"ssh", "exec"} },
 	"outcome":          outcomeWords,
@@ -169,12 +169,4 @@ func (a *app) deploymentNames(ctx context.Context) []string {
 	}
 	// A label may say anything; what is offered is typed into a shell.
 	return slices.DeleteFunc(all, func(n string) bool { return spec.ValidateName(n) != nil })
-}
-
-func texts[T ~string](list []T) []string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = string(v)
-	}
-	return out
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,12 +21,10 @@ import (
 // secrets: they are never part of an error.
 type environment map[string]string
 
-var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // set adds a variable; where says what to name in a refusal.
 func (e environment) set(where, name, value string) error {
 	switch {
-	case !variablePattern.MatchString(name):
+	case !spec.ValidVariable(name):
 		return refuse("a name has letters, digits and _", "%s: %q is not a variable's name", where, spec.Printable(name, 60))
 	case strings.HasPrefix(name, spec.EnvPrefix):
 		return refuse("give it another name", "%s: %s is our own", where, name)
@@ -122,7 +119,7 @@ func parseEnv(env environment, file string, content []byte, lookup func(string) 
 			}
 		}
 		name = strings.TrimSpace(name)
-		if !variablePattern.MatchString(name) {
+		if !spec.ValidVariable(name) {
 			// It may be a line of a key that has a "=": not shown either.
 			return refuse("write NAME=VALUE; a name has letters, digits and _", "%s: what stands before the = is not a variable's name", where)
 		}

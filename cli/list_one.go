@@ -13,7 +13,6 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/spec"
@@ -88,8 +87,13 @@ func (a *app) listOne(ctx context.Context, c *ucli.Context) (any, error) {
 		d.Mounts = append(d.Mounts, mounted{m.Destination, m.Type, source, !m.RW})
 	}
 	slices.SortFunc(d.Mounts, func(a, b mounted) int { return strings.Compare(a.Path, b.Path) })
-	if d.ImageBuilt, err = builtAt(ctx, e, found.Image); err != nil {
+	image, err := e.FindImage(ctx, found.Image)
+	if err != nil {
 		return nil, err
+	}
+	if image != nil { // else it was removed
+		built := image.Built()
+		d.ImageBuilt = &built
 	}
 	if err := d.look(ctx, e, found); err != nil {
 		return nil, err
@@ -109,19 +113,6 @@ func publishedPorts(c *engine.Container) []published {
 		}
 	}
 	return list
-}
-
-// builtAt is when an image was built, nil when that is not known any more.
-func builtAt(ctx context.Context, e *engine.Engine, image string) (*time.Time, error) {
-	i, err := e.FindImage(ctx, image)
-	if err != nil || i == nil {
-		return nil, err
-	}
-	at, err := time.Parse(time.RFC3339, i.Config.Labels[compose.LabelBuilt])
-	if err != nil {
-		at = i.Created.UTC() // of a version that did not write it down
-	}
-	return &at, nil
 }
 
 // look asks the guest how session and repository are. That they are not known
@@ -179,9 +170,9 @@ func (d detailAnswer) text(w io.Writer) {
 	line("mode", string(d.Mode))
 	line("workspace", string(d.Workspace))
 	line("repo", d.Repo)
-	line("created", d.ago(&d.Created))
+	line("created", ago(&d.Created, d.now, d.terminal))
 	line("image", d.Image)
-	line("image built", d.ago(d.ImageBuilt))
+	line("image built", ago(d.ImageBuilt, d.now, d.terminal))
 	for _, p := range d.Ports {
 		line("port", net.JoinHostPort(p.Address, p.Port)+" -> "+p.Inside)
 	}
@@ -252,18 +243,6 @@ func (m mounted) String() string {
 	text := m.Path + " is the " + m.Type + " " + spec.Printable(m.Source, 1000)
 	if m.ReadOnly {
 		text += ", read-only"
-	}
-	return text
-}
-
-// ago renders a time: "3h ago" on a terminal, absolute in a pipe.
-func (d detailAnswer) ago(at *time.Time) string {
-	if at == nil {
-		return ""
-	}
-	text := age(*at, d.now, d.terminal)
-	if text != "" && d.terminal {
-		text += " ago"
 	}
 	return text
 }

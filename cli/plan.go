@@ -125,7 +125,7 @@ func (p *planAnswer) text(w io.Writer) {
 		fmt.Fprintf(w, "it keeps %s\n", spec.Printable(strings.Join(p.Keeps, ", "), maxSaid))
 	}
 	if p.Built != nil {
-		fmt.Fprintf(w, "its image is %s, built %s\n", p.Image, p.age())
+		fmt.Fprintf(w, "its image is %s, built %s\n", p.Image, ago(p.Built, p.now, p.terminal))
 	}
 	for _, n := range p.Unknown {
 		fmt.Fprintf(w, "not compared: %s\n", spec.Printable(n, maxSaid))
@@ -141,12 +141,4 @@ func (p *planAnswer) text(w io.Writer) {
 		end += ", and its ephemeral workspace is lost"
 	}
 	fmt.Fprintf(w, "in any case the container is made anew, %s\n", end)
-}
-
-func (p *planAnswer) age() string {
-	text := age(*p.Built, p.now, p.terminal)
-	if p.terminal {
-		text += " ago"
-	}
-	return text
 }

@@ -175,13 +175,6 @@ func (a *app) nextSpec(c *ucli.Context, was spec.Spec, bare bool) (spec.Spec, er
 	if err := a.applyFlags(&next, c); err != nil {
 		return next, err
 	}
-	if next.Workspace == spec.Bind && !c.IsSet("workspace-dir") {
-		// It was there once; without it the old container would be gone before the
-		// engine refuses the new one.
-		if _, err := existingDirectory("the workspace's directory", next.WorkspaceDir); next.WorkspaceDir != "" && err != nil {
-			return next, err
-		}
-	}
 	if err := next.Validate(); err != nil {
 		return next, err
 	}

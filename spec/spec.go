@@ -245,6 +245,20 @@ func (l Limits) validate() error {
 	return nil
 }
 
+// Texts is a list of words as plain strings.
+func Texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = string(v)
+	}
+	return out
+}
+
+var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ValidVariable reports whether name can be an environment variable's.
+func ValidVariable(name string) bool { return variablePattern.MatchString(name) }
+
 // oneOf returns an *Error naming the nearest allowed word unless value is one.
 func oneOf[T ~string](field string, value T, allowed []T) error {
 	words := make([]string, len(allowed))
