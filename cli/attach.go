@@ -128,8 +128,11 @@ func (a *app) sshCommand(ctx context.Context, s spec.Spec, argv, command []strin
 	err := a.runner.Run(ctx, process.Command{Argv: argv, Stdin: streams.In, Stdout: streams.Out, Stderr: streams.Err, Foreground: streams.Foreground})
 	var exit *process.ExitError
 	if errors.As(err, &exit) {
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
 		if exit.Code == sshFailed {
-			return nil, fail(exitOurs, "try: agent-container attach "+s.Name+" --via exec -- CMD...; look: agent-container logs "+s.Name, "ssh to %s failed, or %s exited with 255", s.Name, command[0])
+			return nil, fail(exitOurs, "try: agent-container attach "+s.Name+" --via exec -- "+process.Quote(command)+"; look: agent-container logs "+s.Name, "ssh to %s failed, or %s exited with 255", s.Name, command[0])
 		}
 		return nil, childExit(exit.Code, command[0], execAnswer{s.Name, command, exit.Code})
 	}

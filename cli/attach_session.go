@@ -22,6 +22,7 @@ const (
 	aliveAfter  = 10 * time.Second // a connection that lasted so long had been up
 	sshFailed   = 255              // ssh's own trouble, also a lost connection
 	noMain      = 66               // the far end's word that there is no session; tmux says 0 or 1
+	noWindow    = 67               // likewise, that the session has no such window
 	killed      = 128              // more is a signal's number above it
 )
 
@@ -32,7 +33,10 @@ var hasSession = []string{"tmux", "has-session", "-t", "=main"}
 // connection asks for the session and attaches to it: a key's passphrase is asked
 // for once.
 func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p sshEndpoint, window string) (any, error) {
-	argv := p.argv(true, fmt.Sprintf("%s 2>/dev/null || exit %d; exec %s", process.Quote(hasSession), noMain, process.Quote(tmuxAttach(window))))
+	attach := tmuxAttach(window)
+	target := attach[len(attach)-1]
+	argv := p.argv(true, fmt.Sprintf("%s 2>/dev/null || exit %d; %s >/dev/null 2>&1 || exit %d; exec %s", process.Quote(hasSession), noMain,
+		process.Quote([]string{"tmux", "list-panes", "-t", target}), noWindow, process.Quote(attach)))
 	a.nameTerminal()
 	mend := a.keepTerminal()
 	waited := false
@@ -41,8 +45,17 @@ func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p 
 		err := a.runner.Run(ctx, process.Command{Argv: argv, Stdin: a.in, Stdout: a.out, Stderr: a.err, KeepStderr: true, Foreground: true})
 		wasUp := time.Since(began) >= aliveAfter
 		var exit *process.ExitError
+		if context.Cause(ctx) != nil {
+			mend()
+			f := *asFailure(context.Cause(ctx))
+			f.message, f.hint = f.message+"; the session of "+s.Name+" goes on", "attach again: agent-container attach "+s.Name
+			return nil, &f
+		}
 		if !errors.As(err, &exit) {
 			return nil, withoutSSH(s.Name, err)
+		}
+		if exit.Code == noWindow {
+			return nil, fail(exitNotFound, "see its windows: agent-container list "+s.Name, "the session of %s has no window %s", s.Name, spec.Printable(window, 60))
 		}
 		if exit.Code > killed {
 			mend() // the session could not put it back

@@ -48,16 +48,24 @@ func (a *app) describe(c *engine.Container, s spec.Spec, record *spec.Record) *d
 		d.SSH = &sshPlace{address, port}
 	}
 	if status, ok := c.State.SetUp(); ok && c.State.Alive() {
-		d.State, d.Detail = string(status.State), status.Phase
-		if status.State == spec.Failed {
-			d.Detail += ": " + status.Reason
-		}
+		d.setUp(status)
 	}
 	if !c.State.Alive() && c.State.Status != "created" {
 		code := c.State.ExitCode
 		d.ExitCode = &code
 	}
 	return d
+}
+
+// setUp makes the state of a running container that of its set-up, where that has
+// failed or waits.
+func (d *deploymentAnswer) setUp(status spec.Status) {
+	switch status.State {
+	case spec.Failed:
+		d.State, d.Detail = string(status.State), status.Phase+": "+status.Reason
+	case spec.Pending:
+		d.State, d.Detail = string(status.State), status.Phase
+	}
 }
 
 // text says what now exists, and the next command.

@@ -68,7 +68,7 @@ func (f fill) write(t *tar.Writer) error {
 // freshStatus writes the status of a container that is about to start again.
 func freshStatus(t *tar.Writer) error {
 	w := fillWriter{tar: t, dirs: map[string]bool{}}
-	w.file(spec.FileStatus, 0o600, []byte(spec.Status{State: spec.Starting, Phase: "container"}.String()+"\n"))
+	w.file(spec.FileStatus, 0o600, []byte(spec.Status{State: spec.Starting, Phase: spec.PhaseContainer}.String()+"\n"))
 	return w.err
 }
 

@@ -29,7 +29,7 @@ func specFlags() []ucli.Flag {
 		&ucli.StringFlag{Name: "task", Usage: "what to do: `TEXT`, @FILE, or - for standard input"},
 		&ucli.BoolFlag{Name: "foreground", Usage: "follow a headless run and exit with the agent's code"},
 		&ucli.BoolFlag{Name: "ssh", Usage: "let in over ssh also to a job or an idle deployment"},
-		&ucli.StringSliceFlag{Name: "authorized-key", KeepSpace: true, Usage: "a `FILE` of public keys that may attach, beside your own collection"},
+		&ucli.StringSliceFlag{Name: "authorized-key", KeepSpace: true, Usage: "a `FILE` of public keys that may attach, beside your own collection; none for no file"},
 		&ucli.BoolFlag{Name: "dry-run", Usage: "print the Compose model and stop"},
 	}
 	return append(list, limitFlags()...)
@@ -132,9 +132,16 @@ func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
 	}
 	if c.IsSet("authorized-key") {
 		s.AccessFiles = nil
-		for _, f := range c.StringSlice("authorized-key") {
+		typed := c.StringSlice("authorized-key")
+		if slices.Equal(typed, []string{"none"}) {
+			typed = nil
+		}
+		for _, f := range typed {
 			path, err := filepath.Abs(f)
 			if err != nil {
+				return err
+			}
+			if _, err := typedKeys(path); err != nil {
 				return err
 			}
 			s.AccessFiles = append(s.AccessFiles, path)

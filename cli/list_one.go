@@ -142,6 +142,9 @@ func (d *detailAnswer) look(ctx context.Context, e *engine.Engine, c *engine.Con
 		d.Unseen = oneLine(spec.Printable(err.Error(), 500))
 	default:
 		d.Session, d.Repository = &l.Session, &l.Repository
+		if status, err := spec.ParseStatus(l.Status); err == nil { // newer than the last health check
+			d.setUp(status)
+		}
 	}
 	if d.Session != nil && d.Session.State == spec.SessionEnded {
 		d.Hint = "begin it anew: agent-container redeploy " + d.Name

@@ -58,6 +58,9 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	if r.was.Workspace == spec.Ephemeral {
 		a.say("NOTE: the ephemeral workspace of %s goes with its container", r.was.Name)
 	}
+	if onlyRef(r.was, r.next.spec) {
+		a.say("NOTE: a clone that is in the workspace stays as it is; its branch is changed inside, with git")
+	}
 	if kept := r.kept(); len(kept) > 0 {
 		a.say("%s: keeps %s", r.was.Name, strings.Join(kept, ", "))
 	}
@@ -66,6 +69,17 @@ func (a *app) redeploy(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 	answer, err := a.deployAndReport(ctx, c, r.engine, "redeploy", r.next, r.old)
 	return answer, a.wayBack(ctx, c, r, err)
+}
+
+// onlyRef reports whether the repository stays, in a workspace that stays, and
+// another branch, tag or commit of it is asked for.
+func onlyRef(was, next spec.Spec) bool {
+	if was.Repo == next.Repo || next.Workspace != spec.Persistent || was.Workspace != next.Workspace {
+		return false
+	}
+	before, _, err := spec.ParseRepo(was.Repo)
+	after, _, nextErr := spec.ParseRepo(next.Repo)
+	return err == nil && nextErr == nil && before.Same(after.URL)
 }
 
 // decideRedeploy reads and checks all that a redeploy needs, but for its task.

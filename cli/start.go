@@ -76,6 +76,11 @@ func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container,
 	if s.Mode == spec.Headless || !c.ShouldRun() {
 		return c, nil
 	}
+	release, err := a.lock(s.Name) // who holds it may have ended it, to make it anew
+	if err != nil {
+		return nil, err
+	}
+	release()
 	a.say("%s was ended by the engine, not by stop: starting it", s.Name)
 	if err := a.startAgain(ctx, e, c, s); err != nil {
 		return nil, err
@@ -83,6 +88,6 @@ func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container,
 	if _, err := a.await(ctx, e, s); err != nil {
 		return nil, err
 	}
-	c, _, err := a.current(ctx, e, s.Name)
+	c, _, err = a.current(ctx, e, s.Name)
 	return c, err
 }

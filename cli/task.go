@@ -38,7 +38,7 @@ func (a *app) readTask(c *ucli.Context, mode spec.Mode, from kept) ([]byte, erro
 	if mode == spec.Idle {
 		return nil, refuse("drop --task, or choose another --mode", "--task has no meaning with --mode idle: work comes by exec")
 	}
-	task, err := a.taskBytes(c.String("task"))
+	task, err := input(c.Context, func() ([]byte, error) { return a.taskBytes(c.String("task")) })
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +145,9 @@ const maxUndelivered = 256 << 20
 func (a *app) taskBytes(text string) ([]byte, error) {
 	switch {
 	case text == "-":
+		if a.inTerminal {
+			a.say("type the task; end it with Ctrl-D at the beginning of a line")
+		}
 		task, err := io.ReadAll(a.in)
 		if err != nil {
 			return nil, fmt.Errorf("--task -: %w", err)

@@ -115,6 +115,9 @@ func (r *redeployment) undo(change spec.Change) []string {
 	case "env_files":
 		return eachFlag(s.flag, r.was.EnvFiles)
 	case "authorized_keys":
+		if len(r.was.AccessFiles) == 0 {
+			return valueFlag(s.flag, "none")
+		}
 		return eachFlag(s.flag, r.was.AccessFiles)
 	case "mounts":
 		if len(r.was.Mounts) == 0 {

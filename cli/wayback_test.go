@@ -26,7 +26,7 @@ func TestRestore(t *testing.T) {
 		{func(s *spec.Spec) { s.Workspace, s.WorkspaceDir = spec.Bind, "/a b" }, nil, "--workspace bind --workspace-dir '/a b'"},
 		{nil, func(s *spec.Spec) { s.Workspace, s.WorkspaceDir = spec.Bind, "/src" }, "--workspace persistent"},
 		{func(s *spec.Spec) { s.EnvFiles, s.EnvNames = []string{"/a", "/b"}, []string{"A"} }, func(s *spec.Spec) { s.EnvFiles = []string{"/c"} }, "--env-file /a --env-file /b"},
-		{nil, func(s *spec.Spec) { s.EnvNames, s.AccessFiles = []string{"A"}, []string{"/k"} }, ""},
+		{nil, func(s *spec.Spec) { s.EnvNames, s.AccessFiles = []string{"A"}, []string{"/k"} }, "--authorized-key none"},
 		{nil, func(s *spec.Spec) { s.SSH = true }, "--ssh=false"},
 		{nil, func(s *spec.Spec) {
 			s.Typed, s.Limits = []string{"cpus", "memory", "pids"}, spec.Limits{Pids: 1, CPUs: 2, MemoryBytes: 1 << 30}

@@ -31,6 +31,9 @@ func (g *guest) look(args []string) error {
 	var both sync.WaitGroup
 	both.Go(func() { l.Session = g.lookAtSession() })
 	both.Go(func() { l.Repository = g.lookAtRepository() })
+	if s, err := g.readStatus(); err == nil {
+		l.Status = s.String()
+	}
 	both.Wait()
 	return json.NewEncoder(os.Stdout).Encode(l)
 }

@@ -92,7 +92,7 @@ func (g *guest) waitStatus() error {
 		if err == nil {
 			last = s
 		}
-		if g.statusAge(began) > limit+answerTime {
+		if g.statusAge(last, began) > limit+answerTime {
 			fmt.Println(spec.Status{State: spec.Failed, Phase: phaseOr(last.Phase), Reason: fmt.Sprintf("no progress for %s", limit)})
 			return nil
 		}
@@ -105,10 +105,11 @@ func (g *guest) waitStatus() error {
 }
 
 // statusAge is how long ago the status was last written; a phase writes it again
-// while it makes progress. Without one it is the time since began.
-func (g *guest) statusAge(began time.Time) time.Duration {
+// while it makes progress. Without one, or before the first phase, whose status
+// the host has filled by its own clock, it is the time since began.
+func (g *guest) statusAge(s spec.Status, began time.Time) time.Duration {
 	info, err := os.Lstat(g.fill(spec.FileStatus))
-	if err != nil {
+	if err != nil || s.Phase == spec.PhaseContainer {
 		return time.Since(began)
 	}
 	return time.Since(info.ModTime())

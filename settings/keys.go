@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,6 +135,10 @@ func ParsePids(text string) (int64, error) {
 	return n, nil
 }
 
+// tokenShape is how the tokens of well-known servers begin, as far as they could
+// be a variable's name.
+var tokenShape = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat|sk_)`)
+
 // ParseCredentials reads "HOST=NAME HOST=NAME": the variable that holds the
 // token for an https git server, by host in lower case, with the port where the
 // URL has one.
@@ -147,6 +152,8 @@ func ParseCredentials(text string) (map[string]string, error) {
 			return nil, fmt.Errorf("%q is not a host", host)
 		case !spec.ValidVariable(name) || strings.HasPrefix(name, spec.EnvPrefix):
 			return nil, fmt.Errorf("%s: takes the name of a variable, never a token", host) // it may be one: not shown
+		case tokenShape.MatchString(name):
+			return nil, fmt.Errorf("%s: takes the name of a variable, and this looks like a token", host)
 		case hosts[host] != "":
 			return nil, fmt.Errorf("%s is there twice", host)
 		}

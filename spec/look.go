@@ -8,6 +8,7 @@ import (
 // Look is what the guest of a running container says when it is asked how its
 // session and its repository are: one JSON document.
 type Look struct {
+	Status     string   `json:"status,omitempty"` // as Status.String writes it
 	Session    Session  `json:"session"`
 	Repository WorkTree `json:"repository"`
 }
