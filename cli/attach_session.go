@@ -146,7 +146,8 @@ func (a *app) awaitSession(ctx context.Context, e *engine.Engine, s spec.Spec, p
 		f.hint += "; look inside: agent-container exec " + s.Name + " bash"
 		return f
 	}
-	return fail(exitPending, "when that is done: agent-container redeploy "+s.Name, "there is no session in %s yet: %s", s.Name, status)
+	return fail(exitPending, "register it: agent-container ssh-key show "+s.Name+"; then: agent-container redeploy "+s.Name,
+		"there is no session in %s yet: it waits for its SSH key to be registered", s.Name)
 }
 
 // sshProblem is why ssh did not come to a session.

@@ -257,7 +257,8 @@ func TestAttachAfterAFailedSetUp(t *testing.T) {
 	}
 }
 
-// attach must wait for a set-up that goes on.
+// attach must wait for a set-up that goes on, and say what one waits for that
+// somebody else has to do.
 func TestAttachWaitsForASetUp(t *testing.T) {
 	u := newUser(t)
 	u.withStub()
@@ -270,5 +271,9 @@ func TestAttachWaitsForASetUp(t *testing.T) {
 		u.must("exec", u.name, "--", "sh", "-c", "tmux new-session -d -s main -n late && "+status("ready"))
 		s.shows("0:late*")
 		s.hangUp()
+		u.must("exec", u.name, "--", "sh", "-c", "tmux kill-session -t =main; "+status("pending ssh-key"))
+		if r := u.sit(100, 30, nil, "attach", u.name, "--via", via).wait(20 * time.Second); r.code != 3 || !contains(r.stdout, "waits for its SSH key") || !contains(r.stdout, "ssh-key show "+u.name) {
+			t.Errorf("one that waits, over %s: %s", via, r)
+		}
 	}
 }
