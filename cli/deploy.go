@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -192,6 +193,7 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 			return together(ctx,
 				func(ctx context.Context) error { return a.unchanged(ctx, e, name, old) },
 				func(ctx context.Context) error { return checkForeign(ctx, e, d) },
+				func(ctx context.Context) error { return checkCPUs(ctx, e, d.spec.Limits.CPUs) },
 				func(ctx context.Context) (err error) { m.Image, err = a.imageOf(ctx, e, d); return err },
 			)
 		}},
@@ -233,12 +235,40 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 	)
 }
 
+// checkCPUs refuses more processors than the engine's host has.
+func checkCPUs(ctx context.Context, e *engine.Engine, wanted float64) error {
+	if wanted == 0 {
+		return nil
+	}
+	n, err := e.CPUs(ctx)
+	if err == nil && wanted > float64(n) {
+		err = refuse(fmt.Sprintf("--cpus %d or less, or limits.cpus in settings.yaml", n), "limits.cpus: the engine's host has %d processors, not %g", n, wanted)
+	}
+	return err
+}
+
+// serviceTroubles are what Compose says of a user's service, and what to do.
+var serviceTroubles = []struct {
+	words *regexp.Regexp
+	hint  string
+}{
+	{regexp.MustCompile(`container (\S+) is unhealthy`), "see why: docker logs $1"},
+	{regexp.MustCompile(`container (\S+) exited \(\d+\)`), "see why: docker logs $1"},
+	{regexp.MustCompile(`No such image: (\S+)`), "correct the image in the services file, or load it: docker load, docker pull $1"},
+}
+
 // attempted says what was attempted on which deployment, and keeps nil.
 func attempted(verb, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %s: %w", verb, name, err)
+	err = fmt.Errorf("%s %s: %w", verb, name, err)
+	for _, t := range serviceTroubles {
+		if m := t.words.FindStringSubmatchIndex(err.Error()); m != nil {
+			return fail(exitFailed, string(t.words.ExpandString(nil, t.hint, err.Error(), m)), "%w", err)
+		}
+	}
+	return err
 }
 
 // serviceImages pulls and builds what the services need while the container

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestAttach(t *testing.T) {
 	if r := third.wait(20 * time.Second); r.code != 0 {
 		t.Errorf("after detaching: %s", r)
 	}
-	if r := u.sit(80, 24, nil, "attach", u.name, "-w", "nowhere").wait(20 * time.Second); r.code != 1 || !contains(r.stdout, "can't find window: nowhere") {
+	if r := u.sit(80, 24, nil, "attach", u.name, "-w", "nowhere").wait(20 * time.Second); r.code != 4 || !contains(r.stdout, "has no window nowhere") {
 		t.Error(r)
 	}
 
@@ -135,6 +136,32 @@ func TestAttachAgainAfterALoss(t *testing.T) {
 	lose()
 	if r := s.wait(20 * time.Second); r.code != 1 || !contains(r.stdout, "error: ssh to "+u.name+": ") {
 		t.Errorf("one that was lost at once: %s", r)
+	}
+}
+
+// A signal must end attach with its own code, the terminal in order and the
+// session going on; a window that is not there must be named.
+func TestAttachIsEnded(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	u.must("up", u.name)
+	s := u.sit(100, 30, nil, "attach", u.name, "-w", "shell")
+	s.shows("1:shell*")
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r := s.wait(20 * time.Second)
+	if _, after, _ := strings.Cut(r.stdout, "1:shell*"); r.code != 143 || !contains(after, "\x1b[?1049l") || !contains(after, "the session of "+u.name+" goes on") || !contains(after, "agent-container attach "+u.name) {
+		t.Errorf("TERM: %s", r)
+	}
+	if r := u.sit(100, 30, nil, "attach", u.name, "-w", "nope").wait(30 * time.Second); r.code != 4 || !contains(r.stdout, "has no window nope") {
+		t.Errorf("a window that is not there: %s", r)
+	}
+	s = u.sit(100, 30, nil, "attach", u.name, "--", "sh", "-c", "echo begun; sleep 100")
+	s.shows("begun")
+	s.types("\x03")
+	if r := s.wait(20 * time.Second); r.code != 130 {
+		t.Errorf("Ctrl-C in a command: %s", r)
 	}
 }
 

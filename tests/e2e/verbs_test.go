@@ -196,6 +196,42 @@ func TestEveryVerbEndsWithoutATerminal(t *testing.T) {
 	}
 }
 
+// A signal must end a question at once, and nothing be done.
+func TestSignalsAtAQuestion(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	u.must("up", u.name, "--mode", "idle")
+	s := u.sit(80, 24, nil, "down", u.name)
+	s.shows("[y/N]")
+	s.types("\x03")
+	if r := s.wait(10 * time.Second); r.code != 130 {
+		t.Errorf("Ctrl-C: %s", r)
+	}
+	s = u.sit(80, 24, nil, "wipe", u.name)
+	s.shows("[y/N]")
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.wait(10 * time.Second); r.code != 143 {
+		t.Errorf("TERM: %s", r)
+	}
+	s = u.sit(80, 24, nil, "redeploy", u.name, "--mode", "headless", "--task", "-")
+	s.shows("type the task; end it with Ctrl-D")
+	s.types("\x03")
+	if r := s.wait(10 * time.Second); r.code != 130 {
+		t.Errorf("Ctrl-C at a task: %s", r)
+	}
+	if state := u.inspect("{{.State.Status}}"); state != "running" {
+		t.Errorf("the container is %s", state)
+	}
+	if r := u.want(2, "redeploy", u.name, "--cpus", "4000"); !contains(r.stderr, "processors, not 4000") {
+		t.Error(r)
+	}
+	if state := u.inspect("{{.State.Status}}"); state != "running" {
+		t.Errorf("after too many processors the container is %s", state)
+	}
+}
+
 // On a terminal a verb that destroys must ask, do nothing on "n" or on a bare
 // Enter, and do it on "y".
 func TestConfirmationOnATerminal(t *testing.T) {
