@@ -73,11 +73,12 @@ func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
 		if cut[r.ID] && !current {
 			continue // it was kept, and then cut
 		}
-		if err := s.stamp(r, c, current); err != nil {
+		open, err := s.stamp(r, c, current)
+		if err != nil {
 			b.leaveOut("%v", err)
 			continue
 		}
-		wrote, err := s.keep(r, attached[r.ID], current)
+		wrote, err := s.keep(r, attached[r.ID], open || current)
 		if err != nil {
 			return b, fmt.Errorf("keep run %s: %w", r.ID, err)
 		}
@@ -112,16 +113,16 @@ func newestOf(records []*spec.Record, named string) string {
 }
 
 // keep writes a record and what came with it, and reports whether the record is
-// new or another one now. Output and changes of a former run are kept from when
-// it was the last one.
-func (s Store) keep(r *spec.Record, attached map[string][]byte, current bool) (bool, error) {
+// new or another one now. Output and changes of a former run are kept as they
+// came in with its end, unless anew says otherwise.
+func (s Store) keep(r *spec.Record, attached map[string][]byte, anew bool) (bool, error) {
 	wrote, err := s.put(r)
 	if err != nil {
 		return false, err
 	}
 	for suffix, content := range attached {
 		path := s.file(r.Host, r.Deployment, r.ID, suffix)
-		if _, err := os.Lstat(path); err == nil && !current {
+		if _, err := os.Lstat(path); err == nil && !anew {
 			continue
 		}
 		if _, err := writeChanged(path, content); err != nil {
@@ -224,18 +225,19 @@ func decode(content []byte, id string) (*spec.Record, error) {
 
 // stamp puts the host's word on a record: what a former container of the
 // deployment was is kept from when it was brought in.
-func (s Store) stamp(r *spec.Record, c Container, current bool) error {
+func (s Store) stamp(r *spec.Record, c Container, current bool) (open bool, err error) {
 	now := time.Now().UTC()
 	r.Host, r.Deployment, r.Image, r.Engine, r.KeptAt, r.Disagreement = c.Host, c.Deployment, c.Image, nil, &now, ""
 	known, err := s.get(c.Host, c.Deployment, r.ID)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if known != nil && known.EndedAt != nil && (!current || r.EndedAt == nil) {
+	open = known == nil || known.EndedAt == nil
+	if !open && (!current || r.EndedAt == nil) {
 		// What a former run was cannot be changed by a later one; and what was
 		// closed as lost stays so, also when the container runs again.
 		*r = *known
-		return nil
+		return open, nil
 	}
 	if known != nil {
 		r.Image, r.Engine = known.Image, known.Engine
@@ -250,7 +252,7 @@ func (s Store) stamp(r *spec.Record, c Container, current bool) error {
 		closeLost(r, c, current)
 	}
 	r.Disagreement = disagreement(r, current && !c.Alive)
-	return nil
+	return open, nil
 }
 
 // closeLost closes a record that its container left open.

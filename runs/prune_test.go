@@ -145,10 +145,13 @@ func TestAttachments(t *testing.T) {
 	bring(t, s, alive(), file(t, first), out(first, ".diff", ""), file(t, second), out(second, ".out", "so far and on"),
 		out(open(3), ".out", "of no record"), entry{name: "runs/../../x.out", content: "outside"}, entry{name: "runs/x.out", content: "no id"},
 		entry{name: "runs/" + idAt(1) + ".diff", content: "/etc/passwd", kind: tar.TypeSymlink})
+	// What has ended since it was seen at work comes with its end, also when another run has begun by now.
+	bring(t, s, alive(), file(t, closed(1, 0)), out(second, ".out", "so far and to the end"), file(t, open(2)))
+	bring(t, s, alive(), file(t, closed(1, 0)), out(second, ".out", "changed"), file(t, open(2)))
 	for _, c := range []struct {
 		n            int
 		suffix, want string
-	}{{0, ".out", "one"}, {0, ".diff", "two\x1b[2J"}, {1, ".out", "so far and on"}, {1, ".diff", ""}} {
+	}{{0, ".out", "one"}, {0, ".diff", "two\x1b[2J"}, {1, ".out", "so far and to the end"}, {1, ".diff", ""}} {
 		r := stored(t, s, c.n)
 		if got, err := s.Attachment(&r, c.suffix); err != nil || string(got) != c.want {
 			t.Errorf("run %d %s: %q, %v, want %q", c.n, c.suffix, got, err, c.want)
@@ -161,7 +164,7 @@ func TestAttachments(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || len(files) != 5 {
+	if err != nil || len(files) != 6 {
 		t.Errorf("files are %q, %v", files, err)
 	}
 	b := bring(t, s, dead, entry{name: "runs/" + idAt(5) + ".out", content: strings.Repeat("x", maxAttachment+1)})

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/agent-container/agent-container/process"
@@ -24,8 +25,12 @@ import (
 const LocalHost = "local"
 
 // answerTime is how long an engine may take for its first answer. A socket
-// that accepts and never answers must not hang a script.
-const answerTime = 4 * time.Second
+// that accepts and never answers must not hang a script. One that has answered
+// something else meanwhile is only busy, and gets busyTime.
+const (
+	answerTime = 4 * time.Second
+	busyTime   = 30 * time.Second
+)
 
 // Engine is a container engine.
 type Engine struct {
@@ -33,6 +38,8 @@ type Engine struct {
 	Version string // of the server, after Answer
 	Arch    string // of the server, in Go's words, after Answer
 	run     *process.Runner
+
+	answered atomic.Bool // something, ever
 }
 
 // UnreachableError says that there is no usable engine, and what was tried.
@@ -53,12 +60,23 @@ func New(runner *process.Runner) *Engine { return &Engine{Runtime: "docker", run
 // Answer asks the engine for its version and architecture. The error is an
 // *UnreachableError, within answerTime.
 func (e *Engine) Answer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slow := time.AfterFunc(answerTime, func() {
+		if !e.answered.Load() {
+			cancel(context.DeadlineExceeded)
+		}
+	})
+	defer slow.Stop()
+	late := time.AfterFunc(busyTime, func() { cancel(context.DeadlineExceeded) })
+	defer late.Stop()
 	out, err := e.run.Output(ctx, process.Command{
 		Argv:  []string{"docker", "version", "--format", "{{json .}}"},
 		Grace: 500 * time.Millisecond, // a client that hangs may be deaf to TERM too
 	})
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, context.DeadlineExceeded) {
+		err = cause
+	}
 	if err != nil {
 		return unreachable(err)
 	}
@@ -122,6 +140,9 @@ func (e *Engine) command(ctx context.Context, c process.Command) ([]byte, error)
 		return nil, lost(e.run.Run(ctx, c))
 	}
 	out, err := e.run.Output(ctx, c)
+	if err == nil {
+		e.answered.Store(true)
+	}
 	return out, lost(err)
 }
 

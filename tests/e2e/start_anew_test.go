@@ -32,7 +32,7 @@ func TestStartWithATakenPort(t *testing.T) {
 			occupy(t, port)
 			before := u.inspect("{{.Id}}")
 			r := u.must(args...)
-			if u.sshPort() == port || u.inspect("{{.Id}}") == before || !contains(r.stderr, "port "+port+" is taken by something else; "+u.name+" gets "+u.sshPort()) ||
+			if u.sshPort() == port || u.inspect("{{.Id}}") == before || !contains(r.stderr, "port "+port+" is taken by something else; "+u.name+" gets ") || !contains(r.stderr, u.name+" gets "+u.sshPort()+"\n") || // others take some, too
 				!contains(r.stderr, u.name+" is made anew: its port was taken meanwhile") {
 				t.Fatalf("port %s became %s: %s", port, u.sshPort(), r)
 			}
