@@ -64,18 +64,19 @@ func (e *Engine) Answer(ctx context.Context) error {
 	defer cancel(nil)
 	slow := time.AfterFunc(answerTime, func() {
 		if !e.answered.Load() {
-			cancel(context.DeadlineExceeded)
+			cancel(noAnswer(answerTime))
 		}
 	})
 	defer slow.Stop()
-	late := time.AfterFunc(busyTime, func() { cancel(context.DeadlineExceeded) })
-	defer late.Stop()
+	busy := time.AfterFunc(busyTime, func() { cancel(noAnswer(busyTime)) })
+	defer busy.Stop()
 	out, err := e.run.Output(ctx, process.Command{
 		Argv:  []string{"docker", "version", "--format", "{{json .}}"},
 		Grace: 500 * time.Millisecond, // a client that hangs may be deaf to TERM too
 	})
-	if cause := context.Cause(ctx); err != nil && errors.Is(cause, context.DeadlineExceeded) {
-		err = cause
+	var late noAnswer
+	if err != nil && errors.As(context.Cause(ctx), &late) {
+		err = late
 	}
 	if err != nil {
 		return unreachable(err)
@@ -111,14 +112,17 @@ func endpoint() string {
 	return "docker at the current context"
 }
 
+// noAnswer is an engine that was waited for so long.
+type noAnswer time.Duration
+
+func (n noAnswer) Error() string { return "no answer within " + time.Duration(n).String() }
+
 func unreachable(err error) *UnreachableError {
 	e := &UnreachableError{Tried: endpoint(), Problem: err.Error(), Hint: "start the engine, then check with: docker version"}
 	var exit *process.ExitError
 	switch {
 	case errors.Is(err, process.ErrNotFound):
 		e.Problem, e.Hint = "no docker on PATH", "install Docker Engine with its compose and buildx plugins"
-	case errors.Is(err, context.DeadlineExceeded):
-		e.Problem = fmt.Sprintf("no answer within %s", answerTime)
 	case errors.As(err, &exit):
 		e.Problem = strings.TrimPrefix(lastLine(exit.Stderr), "ERROR: ")
 		if strings.Contains(e.Problem, "permission denied") {
