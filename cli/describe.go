@@ -75,6 +75,8 @@ func (d *deploymentAnswer) text(w io.Writer) {
 			fmt.Fprintf(w, ", run %s", d.Run.ID)
 		}
 		fmt.Fprintln(w)
+	case d.ExitCode != nil && d.Agent == "":
+		fmt.Fprintf(w, "%s: %s\n", d.Name, d.State)
 	case d.ExitCode != nil:
 		fmt.Fprintf(w, "%s: %s (%s, %s)\n", d.Name, d.State, d.Agent, d.Mode)
 	case d.Mode == spec.Headless:

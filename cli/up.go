@@ -82,7 +82,7 @@ func refuseInterrupted(found *engine.Container, wanted spec.Spec) error {
 		return nil // of another version; it was never started and is made anew
 	}
 	for _, change := range spec.Changes(s, wanted) {
-		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "repo", "env_names", "env_files"}, change.Field) {
+		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "mounts", "repo", "env_names", "env_files"}, change.Field) {
 			return refuse("run the interrupted command again, or: agent-container redeploy "+s.Name+", or first: agent-container down "+s.Name,
 				"%s was created by a command that was interrupted, and differs: %s", s.Name, change)
 		}
@@ -197,6 +197,9 @@ func (a *app) unchanged(ctx context.Context, e *engine.Engine, name string, old 
 
 // announce says what is worth knowing before a deploy.
 func (a *app) announce(d *deployment) {
+	if d.brought.project != "" {
+		a.say("%s takes %s of the project %s", d.spec.Name, d.brought.names(), d.brought.project)
+	}
 	if d.spec.Workspace == spec.Ephemeral {
 		a.say("NOTE: an ephemeral workspace is lost with its container: what is not pushed is gone")
 	}
@@ -296,9 +299,15 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 
 // reportFinished tells how a finished job ended. It is never run again.
 func (a *app) reportFinished(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, s spec.Spec) (any, error) {
+	answer, err := a.finished(ctx, c, e, found, s)
+	if task, taskErr := a.undeliveredTask(ctx, e, s.Name); taskErr == nil && task != nil {
+		a.say("%s has ended before its agent got the task", s.Name)
+		a.say("hint: try again: agent-container redeploy %s", s.Name)
+		return answer, err
+	}
 	a.say("%s is finished; a task is never run again unasked", s.Name)
 	a.say("hint: run a new one: agent-container redeploy %s --task ...", s.Name)
-	return a.finished(ctx, c, e, found, s)
+	return answer, err
 }
 
 // finished describes a job that is over; in the foreground its end is ours.
@@ -344,7 +353,7 @@ func (a *app) refuseNewValues(ctx context.Context, c *ucli.Context, e *engine.En
 	if !c.IsSet("env-file") {
 		s.EnvFiles = nil
 	}
-	typed, err := a.readEnvironment(s, nil, c)
+	typed, err := a.readEnvironment(s, brought{}, nil, c)
 	if err != nil || len(typed) == 0 {
 		return err
 	}

@@ -222,9 +222,11 @@ func (g *guest) startSSHD() error {
 }
 
 // login is what sshd runs for every session: the session's command or a shell,
-// with the environment that a job has.
+// with the environment that a job has, and where an exec begins.
 func (g *guest) login([]string) error {
-	argv := []string{"bash"} // no login shell: /etc/profile would set PATH anew, over the user's own
+	os.Unsetenv("MAIL")       // sshd's idea; there is none
+	_ = os.Chdir(g.workspace) // without it, in the home
+	argv := []string{"bash"}  // no login shell: /etc/profile would set PATH anew, over the user's own
 	if command := os.Getenv("SSH_ORIGINAL_COMMAND"); command != "" {
 		argv = []string{"bash", "-c", command}
 	}

@@ -90,10 +90,8 @@ func (r *Runner) Run(ctx context.Context, c Command) error {
 		cmd.WaitDelay = defaultGrace
 	}
 	group := !c.Foreground
-	if group {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		endWithUs(cmd.SysProcAttr)
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: group}
+	endWithUs(cmd.SysProcAttr)
 	cmd.Cancel = func() error { return end(cmd.Process.Pid, group) }
 	err := cmd.Run()
 	if group && ctx.Err() != nil && cmd.Process != nil {

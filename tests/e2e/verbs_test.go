@@ -121,7 +121,7 @@ func (u *user) everyVerb() [][]string {
 		{"build"}, {"build", "--agent", "cluade"}, {"runs", "list"}, {"runs", "list", u.name}, {"runs", "show", "nothing"}, {"runs"},
 		{"up", u.name}, {"up", u.name, "--task", "x"}, {"up", u.name, "--mode", "headless"}, {"up", "My.App"}, {"up"}, {"up", u.name, "--no-such-flag"},
 		{"up", u.name + "-x", "--mode", "headless"}, {"up", u.name + "-x", "--dry-run"}, {"up", u.name + "-x", "--mode", "idle", "--foreground"},
-		{"redeploy", u.name, "--dry-run"}, {"redeploy", u.name}, {"redeploy", u.name + "-x"}, {"logs", u.name}, {"logs", u.name, "--tail", "x"},
+		{"redeploy", u.name, "--dry-run"}, {"redeploy", u.name}, {"redeploy", u.name + "-x"}, {"plan", u.name}, {"plan", u.name + "-x"}, {"trust"}, {"logs", u.name}, {"logs", u.name, "--tail", "x"},
 		{"exec", u.name, "--", "cat"}, {"exec", u.name, "--", "sh", "-c", "exit 9"}, {"exec", u.name}, {"exec", u.name, "--", "no-such-command"},
 		{"stop", u.name}, {"start", u.name}, {"start", u.name + "-x"}, {"no-such-command"}, {"--help"}, {},
 		{"down", u.name}, {"down", u.name, "--purge"}, {"wipe", u.name}, // no terminal and no --yes: refused
