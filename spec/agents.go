@@ -35,6 +35,12 @@ type Agent struct {
 	// Environment is what the agent needs set to keep its state in State.
 	Environment map[string]string
 
+	// What it reaches over the network with its makers' defaults, HOST or
+	// HOST:PORT: the models' API, what a login needs, and where its makers count.
+	// They stand in the locked versions' own files; pi and opencode reach whatever
+	// provider the user's key is for.
+	API, Login, Telemetry []string
+
 	// Keys are the environment names it reads a provider's key from; none of
 	// them given for a headless run is worth a warning.
 	Keys []string
@@ -55,6 +61,9 @@ var Agents = []Agent{
 		// Keeps ~/.claude.json inside the volume: a single file cannot be a
 		// mount, its atomic rename fails with EBUSY.
 		Environment: map[string]string{"CLAUDE_CONFIG_DIR": ContainerHome + "/.claude"},
+		API:         []string{"api.anthropic.com"},
+		Login:       []string{"claude.ai", "claude.com", "platform.claude.com"},
+		Telemetry:   []string{"http-intake.logs.us5.datadoghq.com", "browser-intake-us5-datadoghq.com", "*.ingest.us.sentry.io"},
 		Keys:        []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
 	},
 	{
@@ -67,6 +76,9 @@ var Agents = []Agent{
 		TaskArgs:    []string{"--"}, TakesTask: true,
 		State:     []Volume{{Suffix: "codex", Path: ContainerHome + "/.codex"}},
 		ConfigDir: ".codex",
+		API:       []string{"api.openai.com", "chatgpt.com"},
+		Login:     []string{"auth.openai.com"},
+		Telemetry: []string{"ab.chatgpt.com", "*.ingest.us.sentry.io"},
 		Keys:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
 	},
 	{
@@ -77,6 +89,7 @@ var Agents = []Agent{
 		TakesTask:   true,
 		State:       []Volume{{Suffix: "pi", Path: ContainerHome + "/.pi"}},
 		ConfigDir:   ".pi/agent", // not ~/.pi, where it is ignored
+		Telemetry:   []string{"pi.dev"},
 		Keys:        []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
 	},
 	{
@@ -91,6 +104,7 @@ var Agents = []Agent{
 			{Suffix: "opencode-data", Path: ContainerHome + "/.local/share/opencode"},
 		},
 		ConfigDir: ".config/opencode",
+		API:       []string{"models.dev", "models.opencode.ai", "opencode.ai"}, // which models there are; a provider's own API is not among them
 		Keys:      []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
 	},
 }

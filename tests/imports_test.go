@@ -32,7 +32,8 @@ var mayImport = map[string][]string{
 	"entrypoint": {"spec"},
 	"spec":       {},
 
-	"guest": {"spec"},
+	"guest":         {"guest/gateway", "spec"},
+	"guest/gateway": {"spec"},
 
 	"tests":             {},
 	"tests/e2e":         {},

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// answerTTL is how long a program may keep an answer. The address stands for the
+// name as long as the gateway lives.
+const answerTTL = 60
+
+// The DNS server answers so many questions at a time; what is more is refused.
+const maxQuestions = 256
+
+// resolver answers the namespace's questions. Nothing that is asked leaves it:
+// permitted names have an address here, all others are refused.
+type resolver struct {
+	policy    *spec.Policy
+	addresses *addresses
+	journal   *journal
+	slots     chan struct{}
+}
+
+func (g *gateway) newResolver() *resolver {
+	return &resolver{policy: g.policy, addresses: g.addresses, journal: g.journal, slots: make(chan struct{}, maxQuestions)}
+}
+
+// ServeDNS answers one question.
+func (r *resolver) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	default:
+		_ = w.WriteMsg(refusal(q))
+		return
+	}
+	_ = w.WriteMsg(r.answer(q)) // who asked may be gone
+}
+
+// answer makes the answer: A for a permitted name, nothing of another type for
+// it, and REFUSED for every other name and kind of question.
+func (r *resolver) answer(q *dns.Msg) *dns.Msg {
+	if q.Response || q.Opcode != dns.OpcodeQuery || len(q.Question) != 1 || q.Question[0].Qclass != dns.ClassINET {
+		return refusal(q)
+	}
+	asked := q.Question[0]
+	name, err := spec.CanonicalName(asked.Name)
+	if err != nil {
+		r.journal.write(Decision{Verdict: "denied", Stage: stageDNS, Name: spec.Printable(asked.Name, 300), Reason: "not a name that could be declared"})
+		return refusal(q)
+	}
+	if !r.policy.Knows(name) {
+		if name != spec.GatewayCanary {
+			r.journal.write(Decision{Verdict: verdict(r.policy), Stage: stageDNS, Name: name, Reason: "not declared"})
+		}
+		if r.policy.Enforcement != spec.Advisory || name == spec.GatewayCanary {
+			return refusal(q)
+		}
+	}
+	addr, ok := r.addresses.of(name)
+	if !ok {
+		r.journal.write(Decision{Verdict: "denied", Stage: stageLimit, Name: name, Reason: "too many names"})
+		return refusal(q)
+	}
+	m := new(dns.Msg).SetReply(q)
+	m.RecursionAvailable = true
+	if asked.Qtype == dns.TypeA || asked.Qtype == dns.TypeANY {
+		m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: asked.Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: answerTTL}, A: net.IP(addr.AsSlice())}}
+	}
+	return m
+}
+
+// verdict is what becomes of what no rule permits.
+func verdict(p *spec.Policy) string {
+	if p.Enforcement == spec.Advisory {
+		return "advised"
+	}
+	return "denied"
+}
+
+// refusal is REFUSED, and not that there is no such name: a program must not
+// take the one for the other.
+func refusal(q *dns.Msg) *dns.Msg {
+	m := new(dns.Msg)
+	m.SetRcode(q, dns.RcodeRefused)
+	return m
+}
+
+// serveDNS answers on both transports until ctx is over.
+func (g *gateway) serveDNS(ctx context.Context, udp net.PacketConn, tcp net.Listener) error {
+	r := g.newResolver()
+	servers := []*dns.Server{
+		{PacketConn: udp, Handler: r, UDPSize: dns.MinMsgSize},
+		{Listener: tcp, Handler: r, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: func() time.Duration { return 5 * time.Second }, MaxTCPQueries: 100},
+	}
+	var wg sync.WaitGroup
+	errs := make(chan error, len(servers))
+	for _, s := range servers {
+		wg.Go(func() { errs <- s.ActivateAndServe() })
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-errs:
+	}
+	for _, s := range servers {
+		_ = s.Shutdown() // it may be down already
+	}
+	wg.Wait()
+	return err
+}

@@ -1,0 +1,93 @@
+// Package gateway enforces what may leave a network namespace. Every name that
+// was declared has an address of its own here; every TCP connection is redirected
+// to one listener, which maps the address back to the name, checks port and first
+// bytes, and dials that name itself. What a client believes about addresses
+// counts for nothing.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// Config is what a gateway needs. It does not change while it runs: another
+// policy is another gateway.
+type Config struct {
+	Policy  *spec.Policy // nil is refused: no policy is no gateway
+	Key     []byte       // with which it proves itself; 32 bytes
+	Inbound []uint16     // ports that may be reached from outside
+	Journal io.Writer    // takes a line of JSON for every decision
+}
+
+type gateway struct {
+	policy    *spec.Policy
+	key       []byte
+	addresses *addresses
+	journal   *journal
+	outward   *outward
+	slots     chan struct{}
+}
+
+// Run closes the namespace, then serves it until ctx is over. It returns an error
+// when the rules cannot be installed exactly, or a server ends. The rules stay:
+// without a gateway nothing leaves.
+func Run(ctx context.Context, c Config) error {
+	if c.Policy == nil || len(c.Key) < 32 {
+		return errors.New("a gateway needs a policy and a key")
+	}
+	if err := c.Policy.Validate(); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	if err := install(c.Inbound); err != nil {
+		return err
+	}
+	g := &gateway{
+		policy: c.Policy, key: c.Key, addresses: newAddresses(), journal: newJournal(c.Journal, time.Now),
+		outward: newOutward(), slots: make(chan struct{}, maxConnections),
+	}
+	return g.serve(ctx)
+}
+
+// serve runs the servers; when one ends, all do.
+func (g *gateway) serve(ctx context.Context) error {
+	local := net.IPv4(127, 0, 0, 1)
+	tcp, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: local, Port: tcpPort})
+	if err != nil {
+		return err
+	}
+	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: local, Port: dnsPort})
+	if err != nil {
+		return errors.Join(err, tcp.Close())
+	}
+	questions, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: local, Port: dnsPort})
+	if err != nil {
+		return errors.Join(err, tcp.Close(), udp.Close())
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, server := range []func() error{
+		func() error { return g.serveTCP(ctx, tcp) },
+		func() error { return g.serveDNS(ctx, udp, questions) },
+	} {
+		wg.Go(func() { cancel(server()) })
+	}
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Verify compares the kernel's rules with those of a gateway with these inbound
+// ports: for its health check, which asks whether it enforces and not whether it
+// lives.
+func Verify(inbound []uint16) error { return verify(inbound) }

@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// The stages at which a decision is made.
+const (
+	stageDNS     = "dns"     // a name was asked for
+	stageAddress = "address" // a connection to an address that stands for no name
+	stagePort    = "port"    // to a name, at a port that is not permitted
+	stageTLS     = "tls"     // its first bytes are no hello for that name
+	stageHTTP    = "http"    // a request is not for that name
+	stageResolve = "resolve" // the name leads nowhere, or to a private address
+	stageDial    = "dial"    // the host does not answer
+	stageOpen    = "open"    // it is let through
+	stageLimit   = "limit"   // there are too many
+	stageJournal = "journal" // lines that were left out
+)
+
+// Decision is one line of the gateway's journal. What comes from the wire is
+// canonical or made printable.
+type Decision struct {
+	Time    time.Time `json:"time"`
+	Verdict string    `json:"verdict"` // allowed, denied, or advised: let through where strict would have denied
+	Stage   string    `json:"stage"`
+	Name    string    `json:"name,omitempty"`
+	Address string    `json:"address,omitempty"`
+	Port    int       `json:"port,omitempty"`
+	Rule    string    `json:"rule,omitempty"`   // that permits it
+	Reason  string    `json:"reason,omitempty"` // why not
+	Left    int       `json:"left_out,omitempty"`
+}
+
+// The journal writes so many lines a second, after a burst: an agent in a loop
+// must not fill a disk. What it leaves out it counts.
+const (
+	journalRate  = 20
+	journalBurst = 200
+)
+
+// journal writes decisions as lines of JSON.
+type journal struct {
+	mu   sync.Mutex
+	to   io.Writer
+	now  func() time.Time
+	have float64
+	at   time.Time
+	left int
+}
+
+func newJournal(to io.Writer, now func() time.Time) *journal {
+	return &journal{to: to, now: now, have: journalBurst, at: now()}
+}
+
+// write adds a decision, or counts it as left out.
+func (j *journal) write(d Decision) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.now()
+	// A clock that is set back gives nothing.
+	j.have = min(journalBurst, j.have+max(now.Sub(j.at).Seconds(), 0)*journalRate)
+	j.at = now
+	if j.have < 1 {
+		j.left++
+		return
+	}
+	j.have--
+	d.Time = now.UTC()
+	if j.left > 0 {
+		j.line(Decision{Time: d.Time, Verdict: "denied", Stage: stageJournal, Reason: "so many lines were left out", Left: j.left})
+		j.left = 0
+	}
+	j.line(d)
+}
+
+func (j *journal) line(d Decision) {
+	b, err := json.Marshal(d)
+	if err != nil { // strings, numbers and a time always marshal
+		panic(err)
+	}
+	_, _ = j.to.Write(append(spec.EscapeJSON(b), '\n')) // a closed log changes no decision
+}

@@ -1,0 +1,156 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// maxConnections bounds what is open at one time.
+const maxConnections = 4096
+
+// helloTime is how long the first bytes of a connection may take.
+const helloTime = 10 * time.Second
+
+// serveTCP takes every connection of the namespace that was redirected here.
+func (g *gateway) serveTCP(ctx context.Context, l *net.TCPListener) error {
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		conn, err := l.AcceptTCP()
+		if ctx.Err() != nil {
+			return nil
+		}
+		var temporary interface{ Timeout() bool }
+		if err != nil && errors.As(err, &temporary) && !errors.Is(err, net.ErrClosed) {
+			time.Sleep(50 * time.Millisecond) // out of descriptors, most likely; what is open goes on
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case g.slots <- struct{}{}:
+			wg.Go(func() {
+				defer func() { <-g.slots }()
+				g.handle(ctx, conn)
+			})
+		default:
+			g.journal.write(Decision{Verdict: "denied", Stage: stageLimit, Reason: "too many connections"})
+			abort(conn)
+		}
+	}
+}
+
+// abort ends a connection at once, with a reset: whoever made it must not take it
+// for an answer.
+func abort(conn *net.TCPConn) {
+	_ = conn.SetLinger(0)
+	_ = conn.Close()
+}
+
+// handle decides on one connection by where it was going.
+func (g *gateway) handle(ctx context.Context, conn *net.TCPConn) {
+	defer abort(conn) // once it was closed in order, this does nothing
+	to, err := originalDestination(conn)
+	if err != nil {
+		g.journal.write(Decision{Verdict: "denied", Stage: stageAddress, Reason: spec.Printable(err.Error(), 200)})
+		return
+	}
+	if to == spec.GatewayProof {
+		g.prove(conn)
+		return
+	}
+	name, rule, ok := g.decide(to)
+	if !ok {
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { abort(conn) })
+	defer stop()
+	switch {
+	case name != "" && rule.Port == 443:
+		g.tls(ctx, conn, name, rule)
+	case name != "" && rule.Port == 80:
+		g.http(ctx, conn, name, rule)
+	default:
+		g.open(ctx, conn, conn, name, rule)
+	}
+}
+
+// decide finds the name that an address stands for and the rule that permits it.
+func (g *gateway) decide(to netip.AddrPort) (name string, rule spec.Rule, ok bool) {
+	port := int(to.Port())
+	name, known := g.addresses.name(to.Addr())
+	d := Decision{Verdict: verdict(g.policy), Stage: stagePort, Name: name, Port: port, Reason: "not declared"}
+	if !known {
+		if rule, ok = g.policy.MatchAddress(to.Addr(), port); ok {
+			return "", rule, true
+		}
+		d.Stage, d.Address = stageAddress, to.Addr().String()
+		rule = spec.Rule{Address: to.Addr(), Port: port, Private: true, From: "advisory"}
+		if ok = g.policy.Enforcement == spec.Advisory && dialable(to.Addr()); !ok {
+			d.Verdict = "denied"
+		}
+		g.journal.write(d)
+		return "", rule, ok
+	}
+	if rule, ok = g.policy.Match(name, port); ok {
+		return name, rule, true
+	}
+	g.journal.write(d)
+	return name, spec.Rule{Name: name, Port: port, From: "advisory"}, g.policy.Enforcement == spec.Advisory
+}
+
+// open connects to where the rule says and passes bytes both ways, untouched.
+// first is what the client has sent so far and sends from now on.
+func (g *gateway) open(ctx context.Context, conn *net.TCPConn, first io.Reader, name string, rule spec.Rule) {
+	out, err := g.connect(ctx, name, rule)
+	if err != nil {
+		return
+	}
+	defer abort(out)
+	stop := context.AfterFunc(ctx, func() { abort(out) })
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { pass(out, first) })
+	pass(conn, out)
+	wg.Wait()
+}
+
+// connect dials and says how that went.
+func (g *gateway) connect(ctx context.Context, name string, rule spec.Rule) (*net.TCPConn, error) {
+	d := Decision{Verdict: "allowed", Stage: stageOpen, Name: name, Port: rule.Port, Rule: rule.String()}
+	if name == "" {
+		d.Address = rule.Address.String()
+	}
+	out, err := g.outward.connect(ctx, name, rule)
+	if err != nil {
+		var at stageError
+		errors.As(err, &at)
+		d.Verdict, d.Stage, d.Reason = "denied", at.stage, spec.Printable(err.Error(), 300)
+	}
+	g.journal.write(d)
+	return out, err
+}
+
+// pass copies until from ends, then says so to whoever reads to: the other
+// direction may go on for as long as it likes. A connection that breaks breaks
+// both.
+func pass(to *net.TCPConn, from io.Reader) {
+	if _, err := io.Copy(to, from); err != nil {
+		abort(to)
+		if c, ok := from.(*net.TCPConn); ok {
+			abort(c)
+		}
+		return
+	}
+	_ = to.CloseWrite()
+}
