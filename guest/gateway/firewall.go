@@ -66,13 +66,22 @@ func chains(inbound []uint16) []chain {
 			rule(ipv4, to(own), protocol(unix.IPPROTO_TCP), toPort(tcpPort), accept),
 			rule(ipv4, to(own), protocol(unix.IPPROTO_TCP), toPort(dnsPort), accept),
 			rule(ipv4, to(own), protocol(unix.IPPROTO_UDP), toPort(dnsPort), accept),
-			rule(ipv4, to(engineDNS), refuse), // its resolver listens on another port too
+			rule(ipv4, to(engineDNS), protocol(unix.IPPROTO_TCP), reset), // its resolver listens on another port too
+			rule(ipv4, to(engineDNS), refuse),
 			rule(onLoopback(expr.MetaKeyOIFNAME), ipv4, to(loopback4), accept),
 			rule(onLoopback(expr.MetaKeyOIFNAME), ipv6, to(loopback6), accept),
 			rule(protocol(unix.IPPROTO_TCP), reset),
 			rule(refuse),
 		}},
 		input,
+		// What the rules above take for the listener's may leave by another interface
+		// all the same: a socket that is bound to one (which takes no capability) keeps
+		// it through a redirect. Only here is it known where a packet goes.
+		{"leave", nftables.ChainTypeFilter, nftables.ChainHookPostrouting, *nftables.ChainPriorityFilter, nftables.ChainPolicyDrop, [][]expr.Any{
+			rule(onLoopback(expr.MetaKeyOIFNAME), accept),
+			rule(marked, accept),
+			rule(established, reply, accept),
+		}},
 		{"forward", nftables.ChainTypeFilter, nftables.ChainHookForward, *nftables.ChainPriorityFilter, nftables.ChainPolicyDrop, nil},
 	}
 }

@@ -47,10 +47,15 @@ func TestInstall(t *testing.T) {
 	}
 	table := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
 	for about, change := range map[string]func(c *nftables.Conn){
-		"a rule more":    func(c *nftables.Conn) { c.InsertRule(&nftables.Rule{Table: table, Chain: &nftables.Chain{Name: "output"}, Exprs: accept}) },
-		"no rules":       func(c *nftables.Conn) { c.FlushChain(&nftables.Chain{Name: "output", Table: table}) },
-		"another policy": func(c *nftables.Conn) { p := nftables.ChainPolicyAccept; c.AddChain(&nftables.Chain{Name: "forward", Table: table, Policy: &p}) },
-		"no table":       func(c *nftables.Conn) { c.DelTable(table) },
+		"a rule more": func(c *nftables.Conn) {
+			c.InsertRule(&nftables.Rule{Table: table, Chain: &nftables.Chain{Name: "output"}, Exprs: accept})
+		},
+		"no rules": func(c *nftables.Conn) { c.FlushChain(&nftables.Chain{Name: "output", Table: table}) },
+		"another policy": func(c *nftables.Conn) {
+			p := nftables.ChainPolicyAccept
+			c.AddChain(&nftables.Chain{Name: "forward", Table: table, Policy: &p})
+		},
+		"no table": func(c *nftables.Conn) { c.DelTable(table) },
 	} {
 		if err := install([]uint16{2222}); err != nil {
 			t.Fatal(err)
