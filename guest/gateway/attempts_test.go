@@ -269,17 +269,3 @@ func (a *attempt) question(suffix string, qtype uint16) error {
 	_, err := a.ask("udp", "127.0.0.11:53", a.token+suffix, qtype)
 	return err
 }
-
-// address is where the place's resolver says that a name is.
-func (a *attempt) address(name string) (string, error) {
-	m, err := a.ask("udp", "127.0.0.11:53", name, dns.TypeA)
-	if err != nil {
-		return "", err
-	}
-	for _, rr := range m.Answer {
-		if r, ok := rr.(*dns.A); ok {
-			return r.A.String(), nil
-		}
-	}
-	return "", fmt.Errorf("%s has no address", name)
-}

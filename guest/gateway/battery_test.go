@@ -135,7 +135,7 @@ func placements(name string) placement {
 		return placement{Policy: &spec.Policy{Enforcement: spec.Advisory, Rules: declared}}
 	case "private":
 		return placement{Policy: &spec.Policy{Enforcement: spec.Strict, Rules: slices.Concat(declare(false, "private.test", true, 443, 80, 6379), declare(false, "loop.test", true, 49001, 8080), declare(false, "meta.test", true, 80),
-			declare(false, "db", true, 5432), []spec.Rule{{Address: netip.MustParseAddr("10.20.0.5"), Port: 3306, Private: true, From: "the lab"}})}}
+			declare(false, "db", true, 5432), declare(false, "cache", true, 5432), []spec.Rule{{Address: netip.MustParseAddr("10.20.0.5"), Port: 3306, Private: true, From: "the lab"}})}}
 	}
 	panic(name)
 }

@@ -100,18 +100,24 @@ func (g *gateway) serveDNS(ctx context.Context, udp net.PacketConn, tcp net.List
 		{PacketConn: udp, Handler: r, UDPSize: dns.MinMsgSize},
 		{Listener: newFew(tcp, maxTCP), Handler: r, ReadTimeout: idleTCP, WriteTimeout: idleTCP, IdleTimeout: func() time.Duration { return idleTCP }, MaxTCPQueries: 100},
 	}
+	defer func() { _, _ = udp.Close(), tcp.Close() }() // of one that never started
 	var wg sync.WaitGroup
+	var err error
 	errs := make(chan error, len(servers))
 	for _, s := range servers {
 		started := make(chan struct{})
 		s.NotifyStartedFunc = func() { close(started) }
 		wg.Go(func() { errs <- s.ActivateAndServe() })
-		<-started // a server that has not started cannot be shut down
+		select { // a server that has not started cannot be shut down
+		case <-started:
+		case err = <-errs:
+		}
 	}
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-errs:
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-errs:
+		}
 	}
 	for _, s := range servers {
 		_ = s.Shutdown() // it may be down already

@@ -47,7 +47,7 @@ func chains(inbound []uint16) []chain {
 		input.rules = append(input.rules, rule(protocol(unix.IPPROTO_TCP), toPort(port), accept))
 	}
 	loopback4, loopback6 := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")
-	own, engineDNS := netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("127.0.0.11/32")
+	own, engineDNS, asking := netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("127.0.0.11/32"), netip.PrefixFrom(ownLoopback, 32)
 	return []chain{
 		// Before the engine's own rules (priority -100), which lead port 53 of
 		// 127.0.0.11 to its resolver.
@@ -60,7 +60,7 @@ func chains(inbound []uint16) []chain {
 		}},
 		{"output", nftables.ChainTypeFilter, nftables.ChainHookOutput, *nftables.ChainPriorityFilter, nftables.ChainPolicyDrop, [][]expr.Any{
 			rule(marked, accept),
-			rule(established, reply, accept), // of what came in: ssh
+			rule(established, reply, accept), // of what came in, and of the gateway's own questions
 			// A redirected packet still carries the interface that it would have left
 			// by: it is known by the address and the port of the listener.
 			rule(ipv4, to(own), protocol(unix.IPPROTO_TCP), toPort(tcpPort), accept),
@@ -68,6 +68,10 @@ func chains(inbound []uint16) []chain {
 			rule(ipv4, to(own), protocol(unix.IPPROTO_UDP), toPort(dnsPort), accept),
 			rule(ipv4, to(engineDNS), protocol(unix.IPPROTO_TCP), reset), // its resolver listens on another port too
 			rule(ipv4, to(engineDNS), refuse),
+			// Only answers go to where the gateway asks from. What a program sent there
+			// first would make the kernel take a question for the answer to that, and
+			// lead it to the program in place of the engine's resolver.
+			rule(ipv4, to(asking), refuse),
 			rule(onLoopback(expr.MetaKeyOIFNAME), ipv4, to(loopback4), accept),
 			rule(onLoopback(expr.MetaKeyOIFNAME), ipv6, to(loopback6), accept),
 			rule(protocol(unix.IPPROTO_TCP), reset),
@@ -117,6 +121,11 @@ func verify(inbound []uint16) error {
 		return err
 	}
 	table := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
+	if have, err := c.ListTableOfFamily(tableName, table.Family); err != nil {
+		return fmt.Errorf("read the rules back: %w", err)
+	} else if have.Flags != 0 {
+		return fmt.Errorf("the table has flags: %#x", have.Flags) // it may be dormant: there, and not in force
+	}
 	all, err := c.ListChainsOfTableFamily(nftables.TableFamilyINet)
 	if err != nil {
 		return fmt.Errorf("read the rules back: %w", err)

@@ -64,7 +64,7 @@ func (g *gateway) sameHost(name string, rule spec.Rule, next http.Handler) http.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := strings.TrimSuffix(r.Host, ":80")
 		canonical, err := spec.CanonicalName(host)
-		plain := r.Method != http.MethodConnect && (r.URL.Scheme == "" || r.URL.Scheme == "http")
+		plain := r.Method != http.MethodConnect && (r.URL.Scheme == "" || r.URL.Scheme == "http") && r.URL.Opaque == ""
 		if err == nil && canonical == name && plain {
 			next.ServeHTTP(w, r)
 			return

@@ -16,7 +16,7 @@ var worldNames = map[string][]string{
 	"wild.test": {"198.51.100.11"}, "git.test": {"198.51.100.22"}, "good-cdn.test": {"198.51.100.80"}, "bad-cdn.test": {"198.51.100.80"}, "evil-front.test": {"198.51.100.66"},
 	"evil.test": {"198.51.100.66", "2001:db8:1::66"}, "owner.test": {"198.51.100.67"}, "internal.test": {"10.20.0.5"}, "metadata.google.internal": {"169.254.169.254"},
 	"private.wild.test": {"10.20.0.5"}, "shared.wild.test": {"100.64.0.5"}, "meta.wild.test": {"169.254.169.254"}, "loop.wild.test": {"127.0.0.1"}, "pool.wild.test": {"198.18.0.1"},
-	"mixed.wild.test": {"10.20.0.5", "198.51.100.11"}, "db": {"10.20.0.5"}, "private.test": {"10.20.0.5"}, "loop.test": {"127.0.0.1"}, "meta.test": {"169.254.169.254"},
+	"mixed.wild.test": {"10.20.0.5", "198.51.100.11"}, "db": {"10.20.0.5"}, "cache": {"10.20.0.5"}, "private.test": {"10.20.0.5"}, "loop.test": {"127.0.0.1"}, "meta.test": {"169.254.169.254"},
 	"xn--bcher-kva.test": {"198.51.100.12"}, "xn--bucher-9ya.test": {"198.51.100.66"}, "only6.wild.test": {"2001:db8:1::10"}, "dead.wild.test": {"192.0.2.99"},
 }
 

@@ -153,10 +153,14 @@ func (d *decisions) add(line []byte) {
 func (d *decisions) find(which func(Decision) bool) (Decision, bool) {
 	for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		d.mu.Lock()
+		var found Decision
 		i := slices.IndexFunc(d.list, which)
+		if i >= 0 {
+			found = d.list[i]
+		}
 		d.mu.Unlock()
 		if i >= 0 {
-			return d.list[i], true
+			return found, true
 		}
 		if time.Now().After(deadline) {
 			return Decision{}, false

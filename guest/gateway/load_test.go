@@ -14,6 +14,7 @@ func loadRows() []row {
 	return []row{
 		{id: "C16", title: "6,000 names below a wildcard", wants: "a declared name is answered within a second; memory is bounded", test: manyNames},
 		{id: "E11", title: "people who come in", wants: "by the declared port alone", test: inbound},
+		{id: "F05", title: "a gateway that was killed", wants: "nothing leaves", test: killed},
 		{id: "F12", title: "400 connections that begin and never get on", wants: "others are served within 2 s; these are closed", test: slowOnes},
 		{id: "F13", title: "600 connections at once to a gateway with 256 descriptors", wants: "it serves what it can, refuses the rest, recovers and loses nothing", test: fewDescriptors},
 		{id: "F15", title: "large and long streams", wants: "every byte arrives, also after one side has ended", test: streams},
@@ -122,6 +123,37 @@ func inbound(t *testing.T, l *lab) {
 	}
 	if r := <-done; r.Err != "" {
 		t.Error(r.Err)
+	}
+}
+
+// killed ends the gateway at once. The agents are there before: nobody can enter
+// the namespaces of a process that is gone.
+func killed(t *testing.T, l *lab) {
+	n := l.loaded(t, "killed", 0)
+	a, root := n.as("uid 1000"), n.as("root")
+	a.within(t, promptly, "https", "allowed.test")
+	address := a.work(t, "resolve", "allowed.test")
+	if err := n.hold.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	n.hold.wg.Wait() // its output has ended
+	var tokens []string
+	for _, o := range []order{{Row: "https", Arg: "allowed.test"}, {Row: "dial", Arg: address + ":443"}, {Row: "dial", Arg: server(10, 443)}, {Row: "dial", Arg: server(66, 8080)},
+		{Row: "dial", Arg: "[2001:db8:1::66]:8080"}, {Row: "unmarked", Arg: "34568"}} {
+		o.Token, o.Limit = newToken(), 3*time.Second
+		tokens = append(tokens, o.Token)
+		if r, err := a.try(o); err != nil || r.Err == "" && o.Row != "unmarked" {
+			t.Errorf("%s %s: not refused: %v", o.Row, o.Arg, err)
+		}
+	}
+	if r, err := root.try(order{Row: "verify"}); err != nil || r.Err != "" {
+		t.Errorf("the rules: %v %s", err, r.Err)
+	}
+	l.settle(n)
+	for _, token := range tokens {
+		if got := l.seen.with(token); len(got) > 0 {
+			t.Errorf("seen: %+v", got)
+		}
 	}
 }
 

@@ -65,6 +65,7 @@ func webRows() []row {
 			head("GET ftp://", denied("403"), "GET ftp://allowed.test/TOKEN HTTP/1.1\r\n"+host+"\r\n"),
 			head("GET file://", denied("403"), "GET file:///TOKEN HTTP/1.1\r\n"+host+"\r\n"),
 			head("GET gopher://evil.test", denied("403"), "GET gopher://evil.test/TOKEN HTTP/1.1\r\n"+host+"\r\n"),
+			head("GET http:evil.test/", denied("403"), "GET http:evil.test/TOKEN HTTP/1.1\r\n"+host+"\r\n"),
 			head("OPTIONS *", reaches(server(10, 80)), "OPTIONS * HTTP/1.1\r\n"+host+"X: TOKEN\r\n\r\n"),
 			head("TRACE", reaches(server(10, 80)), "TRACE /TOKEN HTTP/1.1\r\n"+host+"\r\n"),
 			head("Upgrade: TLS/1.0 and a proxy's header", reaches(server(10, 80)), "GET /TOKEN HTTP/1.1\r\n"+host+"Connection: Upgrade\r\nUpgrade: TLS/1.0\r\nProxy-Connection: keep-alive\r\n\r\n"),
@@ -73,8 +74,16 @@ func webRows() []row {
 			head("a path of 1 MB", denied(), "GET /TOKEN"+strings.Repeat("a", 1<<20)+" HTTP/1.1\r\n"+host+"\r\n"),
 			head("a path of 70 KB", denied(), "GET /TOKEN"+strings.Repeat("a", 70<<10)+" HTTP/1.1\r\n"+host+"\r\n"),
 			head("a header of 1 MB", denied(), "GET /TOKEN HTTP/1.1\r\n"+host+"X: "+strings.Repeat("a", 1<<20)+"\r\n\r\n"),
-			head("10,000 headers", denied(), "GET /TOKEN HTTP/1.1\r\n"+host+strings.Repeat("X: a\r\n", 10_000)+"\r\n")}},
+			head("10,000 headers", denied(), "GET /TOKEN HTTP/1.1\r\n"+host+manyHeaders(10_000)+"\r\n")}},
 	}
+}
+
+func manyHeaders(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "X-%d: a\r\n", i)
+	}
+	return b.String()
 }
 
 // toEvil is a plain request, for the control of one that no server takes.

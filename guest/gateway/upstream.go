@@ -167,16 +167,16 @@ func (u *upstream) ask(ctx context.Context, name, server string) (*dns.Msg, erro
 // kernel decides about a redirect once for each pair of addresses and ports, and
 // keeps to it for a while: from 127.0.0.1, where programs' questions come from, one
 // of ours would now and then be taken for theirs, or one of theirs for ours.
-var ownLoopback = net.IPv4(127, 73, 0, 1)
+var ownLoopback = netip.AddrFrom4([4]byte{127, 73, 0, 1})
 
 func (u *upstream) from(server, network string) *net.Dialer {
 	d := u.dialer
 	if to, err := netip.ParseAddrPort(server); err != nil || !to.Addr().Is4() || !to.Addr().IsLoopback() {
 		return &d
 	}
-	d.LocalAddr = &net.UDPAddr{IP: ownLoopback}
+	d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(ownLoopback, 0))
 	if network == "tcp" {
-		d.LocalAddr = &net.TCPAddr{IP: ownLoopback}
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(ownLoopback, 0))
 	}
 	return &d
 }
