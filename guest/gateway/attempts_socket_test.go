@@ -210,6 +210,40 @@ func (a *attempt) bound(network, address string) error {
 	return err
 }
 
+// answerOut answers a datagram that came over the loopback, by the way out: the
+// kernel knows that pair of addresses and ports.
+func (a *attempt) answerOut(network, host string) error {
+	to, err := net.ListenPacket(network, net.JoinHostPort(host, "0"))
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	from, err := net.Dial(network, to.LocalAddr().String())
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if _, err := from.Write([]byte("first")); err != nil {
+		return err
+	}
+	_ = to.SetReadDeadline(time.Now().Add(time.Second))
+	if _, _, err := to.ReadFrom(make([]byte, 16)); err != nil {
+		return err
+	}
+	raw, err := to.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	var bindErr error
+	if err := raw.Control(func(fd uintptr) { bindErr = unix.BindToDevice(int(fd), "eth0") }); err != nil || bindErr != nil {
+		return errors.Join(err, bindErr)
+	}
+	if _, err := to.WriteTo([]byte(a.token), from.LocalAddr()); err != nil {
+		return err
+	}
+	return errors.New("nobody answers there")
+}
+
 // settleAttempt is the lab's own packet, which no rule holds back.
 func settleAttempt(a *attempt) error {
 	conn, err := controlled(a.ctx, "udp4", "198.51.100.53:9999", func(fd int) error {

@@ -43,11 +43,21 @@ func chains(inbound []uint16) []chain {
 		rule(onLoopback(expr.MetaKeyIIFNAME), accept),
 		rule(established, accept),
 	}}
+	// What the rules of output take for the listener's may leave by another interface
+	// all the same: a socket that is bound to one (which takes no capability) keeps it
+	// through a redirect. Only here is it known where a packet goes. An answer goes
+	// out from an inbound port alone: the kernel takes for one also what answers a
+	// packet over the loopback.
+	leave := chain{"leave", nftables.ChainTypeFilter, nftables.ChainHookPostrouting, *nftables.ChainPriorityFilter, nftables.ChainPolicyDrop, [][]expr.Any{
+		rule(onLoopback(expr.MetaKeyOIFNAME), accept),
+		rule(marked, accept),
+	}}
 	for _, port := range inbound {
-		input.rules = append(input.rules, rule(protocol(unix.IPPROTO_TCP), toPort(port), accept))
+		input.rules = append(input.rules, rule(ipv4, protocol(unix.IPPROTO_TCP), toPort(port), accept))
+		leave.rules = append(leave.rules, rule(ipv4, protocol(unix.IPPROTO_TCP), fromPort(port), established, reply, accept))
 	}
 	loopback4, loopback6 := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")
-	own, engineDNS, asking := netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("127.0.0.11/32"), netip.PrefixFrom(ownLoopback, 32)
+	own, engineDNS, asking := netip.MustParsePrefix("127.0.0.1/32"), netip.PrefixFrom(engineResolver, 32), netip.PrefixFrom(ownLoopback, 32)
 	return []chain{
 		// Before the engine's own rules (priority -100), which lead port 53 of
 		// 127.0.0.11 to its resolver.
@@ -78,14 +88,7 @@ func chains(inbound []uint16) []chain {
 			rule(refuse),
 		}},
 		input,
-		// What the rules above take for the listener's may leave by another interface
-		// all the same: a socket that is bound to one (which takes no capability) keeps
-		// it through a redirect. Only here is it known where a packet goes.
-		{"leave", nftables.ChainTypeFilter, nftables.ChainHookPostrouting, *nftables.ChainPriorityFilter, nftables.ChainPolicyDrop, [][]expr.Any{
-			rule(onLoopback(expr.MetaKeyOIFNAME), accept),
-			rule(marked, accept),
-			rule(established, reply, accept),
-		}},
+		leave,
 		{"forward", nftables.ChainTypeFilter, nftables.ChainHookForward, *nftables.ChainPriorityFilter, nftables.ChainPolicyDrop, nil},
 	}
 }
@@ -199,9 +202,12 @@ func onLoopback(key expr.MetaKey) []expr.Any {
 
 func protocol(number byte) []expr.Any { return meta(expr.MetaKeyL4PROTO, []byte{number}) }
 
-func toPort(port uint16) []expr.Any {
+func fromPort(port uint16) []expr.Any { return portAt(0, port) }
+func toPort(port uint16) []expr.Any   { return portAt(2, port) }
+
+func portAt(offset uint32, port uint16) []expr.Any {
 	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
 	}
 }

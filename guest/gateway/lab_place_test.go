@@ -185,18 +185,23 @@ func (n *namespace) files() error {
 	return nil
 }
 
-// connect lays the wire: both its ends come into being inside the lab.
+// connect lays the wire: both its ends come into being inside the lab. The place
+// knows the world's end without asking: what holds IPv6 back must not be that
+// nobody finds the neighbour.
 func (n *namespace) connect(number int) error {
 	world := n.address.Prev()
 	six := fmt.Sprintf("2001:db8:ff:%d::", number)
 	err := ipIn(n.lab.world.pid(), "link add "+n.wire+" type veth peer name eth0 netns "+n.hold.pid(),
-		"addr add "+world.String()+"/30 dev "+n.wire, "addr add "+six+"1/64 dev "+n.wire+" nodad", "link set "+n.wire+" up")
+		"addr add "+world.String()+"/30 dev "+n.wire, "addr add "+six+"1/64 dev "+n.wire+" nodad", "link set "+n.wire+" address "+wireMAC, "link set "+n.wire+" up")
 	if err != nil {
 		return err
 	}
 	return ipIn(n.hold.pid(), "link set lo up", "addr add "+n.address.String()+"/30 dev eth0", "addr add "+six+"2/64 dev eth0 nodad", "link set eth0 up",
-		"route add default via "+world.String(), "route add default via "+six+"1")
+		"route add default via "+world.String(), "route add default via "+six+"1", "neigh replace "+six+"1 lladdr "+wireMAC+" dev eth0 nud permanent")
 }
+
+// wireMAC is the address of the world's end of every wire.
+const wireMAC = "02:00:00:00:00:01"
 
 // ipIn runs commands of ip in the namespaces of a process.
 func ipIn(pid string, commands ...string) error {

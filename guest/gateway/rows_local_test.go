@@ -119,6 +119,8 @@ func ownRows() []row {
 			}}}},
 		{id: "G08", title: "an agent that answers in place of the engine's resolver", place: "private", tries: []try{
 			{what: "TCP to cache:5432, whose address it would say", want: reaches("10.20.0.5:5432"), who: []string{"uid 1000"}, do: func(a *attempt) error { return a.impersonate("cache") }}}},
+		{id: "G09", title: "the answer to a packet over the loopback, by the way out", tries: []try{
+			{what: "over IPv6", want: denied(), do: func(a *attempt) error { return a.answerOut("udp6", "::1") }}}},
 		{id: "G10", title: "the engine's resolver asks from outside of the namespace", place: "outside", tries: []try{https("allowed.test", reaches(server(10, 443))), https("evil.test", denied())}},
 		{id: "G11", title: "advisory: what strict would refuse is let through", place: "advisory", tries: []try{
 			https("allowed.test", reaches(server(10, 443))), https("evil.test", reaches(server(66, 443))), http80("evil.test", reaches(server(66, 80))), tcp("evil.test:22", reaches(server(66, 22))),

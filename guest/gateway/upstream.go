@@ -50,6 +50,10 @@ func newUpstream(path string, dialer net.Dialer) (*upstream, error) {
 	return u, nil
 }
 
+// engineResolver is Docker's, which its rules in the namespace make unreachable for
+// whoever would listen there.
+var engineResolver = netip.AddrFrom4([4]byte{127, 0, 0, 11})
+
 // resolvers reads what Docker writes. Its own resolver, 127.0.0.11, asks others
 // out of the container's network namespace (measured with 26.1), where our rules
 // lead its questions back to us. So those that it would ask are asked directly:
@@ -60,7 +64,8 @@ func resolvers(text string) (engine, beyond []string) {
 		fields := strings.Fields(line)
 		switch {
 		case len(fields) >= 2 && fields[0] == "nameserver":
-			if addr, err := netip.ParseAddr(fields[1]); err == nil {
+			// Any program here could be another resolver on the loopback.
+			if addr, err := netip.ParseAddr(fields[1]); err == nil && (!addr.IsLoopback() || addr == engineResolver) {
 				engine = append(engine, netip.AddrPortFrom(addr, 53).String())
 			}
 		case len(fields) > 2 && fields[0] == "#" && fields[1] == "ExtServers:":
