@@ -43,13 +43,22 @@ func (a *app) accessKeys(s spec.Spec, check bool) ([]byte, error) {
 		all.Write(collection) // without a key in it, it lets nobody in
 	}
 	for _, file := range s.AccessFiles {
-		keys, err := readKeys(file)
+		keys, err := typedKeys(file)
 		if err != nil {
 			return nil, err
 		}
 		all.Write(keys)
 	}
 	return all.Bytes(), nil
+}
+
+// typedKeys reads a file that --authorized-key names.
+func typedKeys(file string) ([]byte, error) {
+	keys, err := readKeys(file)
+	if absent(err) {
+		err = refuse("name a file of public keys; without them: --authorized-key none", "--authorized-key: %w", err)
+	}
+	return keys, err
 }
 
 // readKeys reads a file of public keys, comments and blank lines left out. What

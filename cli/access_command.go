@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -121,7 +122,11 @@ func (a *app) accessRemove(ctx context.Context, c *ucli.Context) (any, error) {
 	return a.changeAccess(ctx, c, "remove", func(keys []admitted) ([]byte, error) {
 		for _, k := range keys {
 			if k.Fingerprint == wanted && k.Managed {
-				return nil, refuse("take it out of "+a.dirs.AuthorizedKeys()+" or the file of --authorized-key, then redeploy",
+				hint := "take it out of " + a.dirs.AuthorizedKeys() + " or the file of --authorized-key"
+				if _, err := os.Stat(a.dirs.AuthorizedKeys()); absent(err) {
+					hint = "it is our own key; make a collection of yours in its place: " + a.dirs.AuthorizedKeys()
+				}
+				return nil, refuse(hint+", then: agent-container redeploy "+c.Args().First(),
 					"%s comes from your collection and would be back at the next start", wanted)
 			}
 			if k.Fingerprint == wanted {
@@ -140,7 +145,11 @@ func (a *app) changeAccess(ctx context.Context, c *ucli.Context, verb string, in
 		return nil, err
 	}
 	if !s.HasSSH() || found.State.Status != "running" {
-		return nil, fail(exitNotFound, "see: agent-container list", "no sshd runs in %s: it is %s, %s", s.Name, s.Mode, found.State.Status)
+		next := "run: agent-container start " + s.Name
+		if !s.HasSSH() {
+			next = "run: agent-container redeploy " + s.Name + " --ssh"
+		}
+		return nil, fail(exitNotFound, next, "no sshd runs in %s: it is %s, %s", s.Name, s.Mode, found.State.Status)
 	}
 	release, err := a.lock(s.Name)
 	if err != nil {

@@ -35,7 +35,6 @@ type app struct {
 	cwd      string
 	dirs     settings.Directories
 	settings *settings.Settings
-	argv     []string // as typed
 	runner   *process.Runner
 	signals  *signalRelay
 
@@ -52,7 +51,7 @@ type app struct {
 
 // Main runs the program with argv and returns its exit code.
 func Main(argv []string, in, out, errOut *os.File) int {
-	a := &app{in: in, out: out, err: errOut, env: os.Getenv, argv: argv, runner: &process.Runner{Env: childEnvironment()}}
+	a := &app{in: in, out: out, err: errOut, env: os.Getenv, runner: &process.Runner{Env: childEnvironment()}}
 	a.inTerminal = isTerminal(in)
 	a.terminal = a.inTerminal && isTerminal(out)
 	a.errTerminal = isTerminal(errOut)
@@ -75,6 +74,10 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 // run parses argv and runs its command.
 func (a *app) run(ctx context.Context, argv []string) error {
 	commands := commands()
+	if len(argv) > 2 && argv[1] == completionFlag {
+		a.complete(ctx, commands, argv[2], argv[3:])
+		return nil
+	}
 	swallowed := checkValues(commands, argv)
 	argv, globals := splitGlobals(commands, argv)
 	a.json = globals["--json"]
@@ -101,7 +104,6 @@ func (a *app) program(list []command) *ucli.App {
 		Version:                   version(),
 		HideVersion:               true, // a command says more
 		HideHelpCommand:           true,
-		EnableBashCompletion:      true,
 		DisableSliceFlagSeparator: true,
 		Writer:                    a.out,
 		ErrWriter:                 a.err,
@@ -246,9 +248,12 @@ func (r *signalRelay) deliver(s os.Signal) {
 func (a *app) watchSignals() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a.signals = &signalRelay{handler: func(s os.Signal) {
-		if s == syscall.SIGINT {
+		switch s {
+		case syscall.SIGINT:
 			cancel(errInterrupted)
-		} else {
+		case syscall.SIGHUP:
+			cancel(errHungUp)
+		default:
 			cancel(errTerminated)
 		}
 	}}

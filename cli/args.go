@@ -31,9 +31,6 @@ func splitGlobals(list []command, argv []string) ([]string, map[string]bool) {
 // reorder moves the flags of the command before its arguments and separates
 // them by "--".
 func reorder(list []command, argv []string) []string {
-	if len(argv) > 0 && argv[len(argv)-1] == completionFlag {
-		return argv
-	}
 	head := slices.Clone(argv[:min(1, len(argv))])
 	var flags, args []string
 	missing := walk(list, argv, func(word string, kind wordKind) {

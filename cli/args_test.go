@@ -90,9 +90,6 @@ func TestReorder(t *testing.T) {
 	if got, _ := order(); len(got) != 0 {
 		t.Errorf("nothing becomes %q", got)
 	}
-	if got, _ := order("up", "demo", "--agent", completionFlag); !slices.Equal(got, []string{"up", "demo", "--agent", completionFlag}) {
-		t.Errorf("a completion was reordered: %q", got)
-	}
 }
 
 func FuzzReorder(f *testing.F) {
@@ -103,9 +100,6 @@ func FuzzReorder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		words := strings.Split(line, " ")
 		got, globals := order(words...)
-		if len(words) > 0 && words[len(words)-1] == completionFlag {
-			return
-		}
 		count := func(list []string) map[string]int {
 			n := map[string]int{}
 			for _, w := range list {
@@ -171,24 +165,6 @@ func hasAlias(word string) bool {
 		flags = append(flags, c.flags...)
 	}
 	return slices.ContainsFunc(flags, func(f ucli.Flag) bool { return len(f.Names()) > 1 && slices.Contains(f.Names(), name) })
-}
-
-func TestFlagValues(t *testing.T) {
-	// The value of every flag with a fixed set of words must complete to these words; of another to none.
-	for flag, first := range map[string]string{"agent": "claude", "mode": "interactive", "workspace": "persistent"} {
-		if got := flagValues(flag); len(got) < 3 || got[0] != first {
-			t.Errorf("--%s completes to %q", flag, got)
-		}
-	}
-	if got := flagValues("task"); got != nil {
-		t.Errorf("--task completes to %q", got)
-	}
-	if got := wordBefore([]string{"agent-container", "up", "--agent", completionFlag}); got != "--agent" {
-		t.Errorf("the word before is %q", got)
-	}
-	if got := wordBefore([]string{"agent-container", "up"}); got != "" {
-		t.Errorf("without the completion flag the word before is %q", got)
-	}
 }
 
 func TestCommandTable(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -26,6 +27,7 @@ func (a *app) await(ctx context.Context, e *engine.Engine, s spec.Spec) (spec.St
 	name, probeTime := s.Name, mostPhases*s.Limits.StartLimit()
 	container := compose.ProjectName(name)
 	var last spec.Status
+	over := time.Now().Add(probeTime)
 	for attempt := 0; ; attempt++ {
 		probe, cancel := context.WithTimeout(ctx, probeTime)
 		line, err := e.Probe(probe, container, spec.ContainerGuest, "status", "wait")
@@ -36,12 +38,18 @@ func (a *app) await(ctx context.Context, e *engine.Engine, s spec.Spec) (spec.St
 			if err != nil || status.State != spec.Starting {
 				return status, err
 			}
-			// The guest says itself when there is no progress for too long.
+			// The guest says itself when there is no progress for too long. A clone may
+			// take as long as it goes on.
 			if attempt = 0; status != last {
 				a.say("%s: %s", name, status.Phase)
+				if s.Repo != "" {
+					over = time.Now().Add(probeTime)
+				}
 			}
-			last = status
-			continue
+			if last = status; time.Now().Before(over) {
+				continue
+			}
+			return spec.Status{State: spec.Failed, Phase: status.Phase, Reason: fmt.Sprintf("not over after %s", probeTime)}, nil
 		}
 		var gone *engine.UnreachableError
 		if late || errors.As(err, &gone) {

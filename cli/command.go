@@ -44,6 +44,7 @@ func commands() []command {
 	return []command{
 		upCommand(),
 		redeployCommand(),
+		planCommand(),
 		startCommand(),
 		stopCommand(),
 		downCommand(),
@@ -55,6 +56,7 @@ func commands() []command {
 		runsCommand(),
 		listCommand(),
 		contextCommand(),
+		trustCommand(),
 		accessCommand(),
 		sshKeyCommand(),
 		completionsCommand(),
@@ -78,7 +80,7 @@ func (a *app) urfave(parent string, c command) *ucli.Command {
 	u := &ucli.Command{
 		Name: c.name, Aliases: c.aliases, Usage: c.usage, Description: c.detail, Category: c.group,
 		ArgsUsage: c.args, Flags: c.flags, OnUsageError: usageError, HideHelpCommand: true,
-		BashComplete: a.complete, CustomHelpTemplate: commandHelp(path, c),
+		CustomHelpTemplate: commandHelp(path, c),
 	}
 	for _, s := range c.sub {
 		u.Subcommands = append(u.Subcommands, a.urfave(path, s))

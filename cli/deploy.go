@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,6 +29,17 @@ type deployment struct {
 	agent    spec.Agent
 	services *compose.Services
 	fill     fill
+	brought  brought   // what it takes from a project
+	kept     *keptFill // put in instead of fill, when there is one
+	image    string    // the one to use, whatever image files there are now; or empty
+}
+
+// write writes the tar that its container is filled with.
+func (d *deployment) write(t *tar.Writer) error {
+	if d.kept != nil {
+		return d.kept.write(t)
+	}
+	return d.fill.write(t)
 }
 
 // kept is what a redeploy takes out of the container before, where alone it is.
@@ -40,6 +53,25 @@ type kept struct {
 
 // prepare reads all that s names. from is empty on a first deploy.
 func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from kept) (*deployment, error) {
+	d, err := a.prepareFiles(ctx, c, s, from.env)
+	if err != nil {
+		return nil, err
+	}
+	return d, a.prepareTask(c, d, from)
+}
+
+// prepareTask reads the task. It is last: it may read standard input, which
+// cannot be read again.
+func (a *app) prepareTask(c *ucli.Context, d *deployment, from kept) (err error) {
+	d.fill.task, err = a.readTask(c, d.spec.Mode, from)
+	d.fill.carried = !c.IsSet("task") && d.fill.task != nil
+	d.fill.keeps = !c.IsSet("task") && from.task != nil
+	return err
+}
+
+// prepareFiles is prepare but for the task. inherited holds the environment
+// values kept from a container before.
+func (a *app) prepareFiles(ctx context.Context, c *ucli.Context, s spec.Spec, inherited environment) (*deployment, error) {
 	d := &deployment{spec: s}
 	var err error
 	if d.agent, err = spec.LookupAgent(s.Agent); err != nil {
@@ -48,15 +80,23 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from ke
 	if c.Bool("foreground") && s.Mode != spec.Headless {
 		return nil, refuse("add --mode headless, or drop --foreground", "--foreground follows a headless run; this one is %s", s.Mode)
 	}
-	if d.services, err = a.readServices(ctx, s.Name); err != nil {
+	if err := a.checkShown(ctx, s); err != nil {
 		return nil, err
 	}
-	if d.fill.env, err = a.readEnvironment(s, from.env, c); err != nil {
+	if d.brought, err = a.broughtTo(s); err != nil {
+		return nil, err
+	}
+	d.spec.Project = d.brought.project
+	if d.services, err = a.readServices(ctx, s.Name, d.brought); err != nil {
+		return nil, err
+	}
+	if d.fill.env, err = a.readEnvironment(s, d.brought, inherited, c); err != nil {
 		return nil, err
 	}
 	if d.fill.config, err = readConfig(a.dirs.AgentConfig(s.Name, s.Agent)); err != nil {
 		return nil, err
 	}
+	d.fill.config = append(d.fill.config, d.brought.config(s.Name, s.Agent)...) // of one only there is any
 	if d.fill.ca, err = readCA(s.CABundle); err != nil {
 		return nil, err
 	}
@@ -65,11 +105,6 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from ke
 			return nil, err
 		}
 	}
-	// Last: it may read standard input, which cannot be read again.
-	if d.fill.task, err = a.readTask(c, s.Mode, from); err != nil {
-		return nil, err
-	}
-	d.fill.carried = !c.IsSet("task") && d.fill.task != nil
 	d.fill.job.RecordTask, d.fill.job.Restart, d.fill.job.Limits = s.RecordTask, s.Restart, s.Limits
 	d.fill.job.Depth = s.Depth
 	if d.fill.job.Credentials, err = settings.ParseCredentials(a.settings.Get("git.credentials").Text); err != nil {
@@ -79,12 +114,13 @@ func (a *app) prepare(ctx context.Context, c *ucli.Context, s spec.Spec, from ke
 	return d, nil
 }
 
-// readServices reads the user's services file, nil when there is none.
-func (a *app) readServices(ctx context.Context, name string) (*compose.Services, error) {
+// readServices reads the user's services file, else the project's, nil when
+// there is none.
+func (a *app) readServices(ctx context.Context, name string, b brought) (*compose.Services, error) {
 	path := a.dirs.ServicesFile(name)
 	content, err := settings.ReadRegular(path, 1<<20)
 	if absent(err) {
-		return nil, nil
+		return b.services(ctx, name)
 	}
 	if err != nil {
 		return nil, refuse("", "services: %v", err)
@@ -115,6 +151,14 @@ func newModel(e *engine.Engine, d *deployment) compose.Model {
 // imageWish is the image that d runs in.
 func (d *deployment) imageWish() imageWish {
 	return imageWish{agent: d.agent, base: d.spec.BaseImage, caBundle: d.spec.CABundle}
+}
+
+// imageOf is the image that d says, or the one that is made for it.
+func (a *app) imageOf(ctx context.Context, e *engine.Engine, d *deployment) (string, error) {
+	if d.image != "" {
+		return d.image, nil
+	}
+	return a.ensureImage(ctx, e, d.imageWish())
 }
 
 // subnet is the network that the deployment has, or a free one of the pool.
@@ -149,10 +193,12 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 			return together(ctx,
 				func(ctx context.Context) error { return a.unchanged(ctx, e, name, old) },
 				func(ctx context.Context) error { return checkForeign(ctx, e, d) },
-				func(ctx context.Context) (err error) { m.Image, err = a.ensureImage(ctx, e, d.imageWish()); return err },
+				func(ctx context.Context) error { return checkCPUs(ctx, e, d.spec.Limits.CPUs) },
+				func(ctx context.Context) (err error) { m.Image, err = a.imageOf(ctx, e, d); return err },
 			)
 		}},
-		step{"begun", func() error { return a.beginOperation(verb, d, old) }},
+		step{"seen", func() error { return checkSeen(ctx, e, d.spec, m.Image) }},
+		step{"begun", func() error { return errors.Join(a.keepTaskSum(d), a.beginOperation(verb, d, old)) }},
 		step{"network", func() error {
 			free, err := a.network(ctx, e, &m)
 			if err == nil {
@@ -178,15 +224,37 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 		}},
 		step{"stale-removed", func() error { return a.removeStale(ctx, e, m, old) }},
 		step{"filled", func() (err error) {
-			if d.spec.HasSSH() {
+			if d.spec.HasSSH() && d.kept == nil {
 				if d.fill.access, err = a.accessKeys(d.spec, false); err != nil {
 					return err
 				}
 			}
-			return attempted("fill", name, e.Fill(ctx, compose.ProjectName(name), d.fill.write))
+			return attempted("fill", name, e.Fill(ctx, compose.ProjectName(name), d.write))
 		}},
 		step{"started", func() error { return attempted("start", name, a.startCreated(ctx, e, d, m, file)) }},
 	)
+}
+
+// checkCPUs refuses more processors than the engine's host has.
+func checkCPUs(ctx context.Context, e *engine.Engine, wanted float64) error {
+	if wanted == 0 {
+		return nil
+	}
+	n, err := e.CPUs(ctx)
+	if err == nil && wanted > float64(n) {
+		err = refuse(fmt.Sprintf("--cpus %d or less, or limits.cpus in settings.yaml", n), "limits.cpus: the engine's host has %d processors, not %g", n, wanted)
+	}
+	return err
+}
+
+// serviceTroubles are what Compose says of a user's service, and what to do.
+var serviceTroubles = []struct {
+	words *regexp.Regexp
+	hint  string
+}{
+	{regexp.MustCompile(`container (\S+) is unhealthy`), "see why: docker logs $1"},
+	{regexp.MustCompile(`container (\S+) exited \(\d+\)`), "see why: docker logs $1"},
+	{regexp.MustCompile(`No such image: (\S+)`), "correct the image in the services file, or load it: docker load, docker pull $1"},
 }
 
 // attempted says what was attempted on which deployment, and keeps nil.
@@ -194,7 +262,13 @@ func attempted(verb, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %s: %w", verb, name, err)
+	err = fmt.Errorf("%s %s: %w", verb, name, err)
+	for _, t := range serviceTroubles {
+		if m := t.words.FindStringSubmatchIndex(err.Error()); m != nil {
+			return fail(exitFailed, string(t.words.ExpandString(nil, t.hint, err.Error(), m)), "%w", err)
+		}
+	}
+	return err
 }
 
 // serviceImages pulls and builds what the services need while the container
@@ -211,13 +285,13 @@ func (a *app) serviceImages(ctx context.Context, e *engine.Engine, m compose.Mod
 	if len(missing) > 0 {
 		a.say("pulling the images of %s", strings.Join(missing, ", "))
 		if err := e.PullServices(ctx, project, file, missing); err != nil {
-			return fail(exitFailed, "correct the image in "+a.dirs.ServicesFile(m.Spec.Name)+", or check the registry", "images of the services %s: %w", strings.Join(missing, ", "), err)
+			return fail(exitFailed, "correct the image in "+m.Services.File+", or check the registry", "images of the services %s: %w", strings.Join(missing, ", "), err)
 		}
 	}
 	if built := m.Services.Built(); len(built) > 0 {
 		a.say("building %s", strings.Join(built, ", "))
 		if err := e.BuildServices(ctx, project, file, built); err != nil {
-			return fail(exitFailed, "correct build in "+a.dirs.ServicesFile(m.Spec.Name), "build of the services %s: %w", strings.Join(built, ", "), err)
+			return fail(exitFailed, "correct build in "+m.Services.File, "build of the services %s: %w", strings.Join(built, ", "), err)
 		}
 	}
 	return nil
@@ -308,7 +382,7 @@ func (a *app) startCreated(ctx context.Context, e *engine.Engine, d *deployment,
 		if err := a.create(ctx, e, m, file); err != nil {
 			return err
 		}
-		if err := e.Fill(ctx, compose.ProjectName(d.spec.Name), d.fill.write); err != nil {
+		if err := e.Fill(ctx, compose.ProjectName(d.spec.Name), d.write); err != nil {
 			return err
 		}
 	}
@@ -360,19 +434,45 @@ func (a *app) retire(ctx context.Context, e *engine.Engine, d *deployment, old *
 		return nil
 	}
 	name := d.spec.Name
+	// Before it is stopped: a job that has begun meanwhile goes on.
+	if err := a.stillUndelivered(ctx, e, d); err != nil {
+		return err
+	}
 	if err := a.stopAll(ctx, e, name); err != nil {
 		return err
 	}
 	stopped, err := e.Inspect(ctx, old.ID)
-	if err != nil || stopped == nil || stopped.State.Status == "created" {
+	if err != nil || stopped == nil || stopped.State.Status == "created" && stopped.ByCompose() {
 		return err
 	}
-	if _, err = a.bringRecords(ctx, e, stopped); err != nil || !d.fill.carried {
+	if _, err = a.bringRecords(ctx, e, stopped); err != nil {
 		return err
 	}
-	if task, err := undeliveredTask(ctx, e, name); err != nil || task == nil {
-		return errors.Join(err, fail(exitFailed, "its run: agent-container runs list "+name, "the task of %s was started meanwhile; it is not run twice", name))
+	if err := a.stillUndelivered(ctx, e, d); err != nil {
+		return err
 	}
+	if stopped.ByCompose() {
+		return nil
+	}
+	// Compose would not replace it, nor give its name away: it is put aside as
+	// Compose puts aside what it replaces, and removed once the new one is there.
+	return e.Rename(ctx, stopped.ID, fmt.Sprintf("%.12s_%s", stopped.ID, compose.ProjectName(name)))
+}
+
+// stillUndelivered looks once more whether a task that is carried over is still
+// nobody's. A job cannot go on without it; a session can, and its agent has it.
+func (a *app) stillUndelivered(ctx context.Context, e *engine.Engine, d *deployment) error {
+	if !d.fill.carried {
+		return nil
+	}
+	task, err := a.undeliveredTask(ctx, e, d.spec.Name)
+	switch {
+	case err != nil || task != nil:
+		return err
+	case d.spec.Mode == spec.Headless:
+		return fail(exitFailed, "follow it: agent-container logs -f "+d.spec.Name, "the agent of %s has got its task meanwhile; it is not run twice", d.spec.Name)
+	}
+	d.fill.task, d.fill.carried, d.fill.keeps = nil, false, false
 	return nil
 }
 

@@ -48,16 +48,24 @@ func (a *app) describe(c *engine.Container, s spec.Spec, record *spec.Record) *d
 		d.SSH = &sshPlace{address, port}
 	}
 	if status, ok := c.State.SetUp(); ok && c.State.Alive() {
-		d.State, d.Detail = string(status.State), status.Phase
-		if status.State == spec.Failed {
-			d.Detail += ": " + status.Reason
-		}
+		d.setUp(status)
 	}
 	if !c.State.Alive() && c.State.Status != "created" {
 		code := c.State.ExitCode
 		d.ExitCode = &code
 	}
 	return d
+}
+
+// setUp makes the state of a running container that of its set-up, where that has
+// failed or waits.
+func (d *deploymentAnswer) setUp(status spec.Status) {
+	switch status.State {
+	case spec.Failed:
+		d.State, d.Detail = string(status.State), status.Phase+": "+status.Reason
+	case spec.Pending:
+		d.State, d.Detail = string(status.State), status.Phase
+	}
 }
 
 // text says what now exists, and the next command.
@@ -75,6 +83,8 @@ func (d *deploymentAnswer) text(w io.Writer) {
 			fmt.Fprintf(w, ", run %s", d.Run.ID)
 		}
 		fmt.Fprintln(w)
+	case d.ExitCode != nil && d.Agent == "":
+		fmt.Fprintf(w, "%s: %s\n", d.Name, d.State)
 	case d.ExitCode != nil:
 		fmt.Fprintf(w, "%s: %s (%s, %s)\n", d.Name, d.State, d.Agent, d.Mode)
 	case d.Mode == spec.Headless:

@@ -71,12 +71,17 @@ func (a *app) down(ctx context.Context, c *ucli.Context, purge, records bool) (a
 	if err := a.existsAtAll(ctx, e, name, records); err != nil {
 		return nil, err
 	}
-	if key, _ := a.keptKey(name); purge && key != "" {
+	question := removalQuestion(name, purge, records)
+	key, _ := a.keptKey(name)
+	if key != "" && purge {
+		question += "; its SSH key goes with them"
+	}
+	if err := a.confirm(c, question); err != nil {
+		return nil, err
+	}
+	if key != "" && purge {
 		a.say("NOTE: the SSH key of %s goes with its volumes; where it is registered, take it out:", name)
 		a.say("%s", key)
-	}
-	if err := a.confirm(c, removalQuestion(name, purge, records)); err != nil {
-		return nil, err
 	}
 	release, err := a.lock(name)
 	if err != nil {
@@ -184,6 +189,26 @@ func (a *app) empty(ctx context.Context, e *engine.Engine, all []*engine.Contain
 	return nil
 }
 
+// input reads what somebody may never type: a signal ends the wait for it.
+func input[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := read()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
 // confirm asks on a terminal and needs --yes elsewhere.
 func (a *app) confirm(c *ucli.Context, question string) error {
 	if c.Bool("yes") {
@@ -192,8 +217,8 @@ func (a *app) confirm(c *ucli.Context, question string) error {
 	if !a.terminal {
 		return refuse("add --yes", "%s needs a confirmation, and there is no terminal", c.Command.FullName())
 	}
-	fmt.Fprintf(a.err, "agent-container: %s? [y/N] ", question)
-	line, err := bufio.NewReader(a.in).ReadString('\n')
+	fmt.Fprintf(a.err, "agent-container: %s? [y/N] ", spec.Printable(question, maxSaid)) // a path is in it
+	line, err := input(c.Context, func() (string, error) { return bufio.NewReader(a.in).ReadString('\n') })
 	if err != nil && err != io.EOF {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,12 +21,10 @@ import (
 // secrets: they are never part of an error.
 type environment map[string]string
 
-var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // set adds a variable; where says what to name in a refusal.
 func (e environment) set(where, name, value string) error {
 	switch {
-	case !variablePattern.MatchString(name):
+	case !spec.ValidVariable(name):
 		return refuse("a name has letters, digits and _", "%s: %q is not a variable's name", where, spec.Printable(name, 60))
 	case strings.HasPrefix(name, spec.EnvPrefix):
 		return refuse("give it another name", "%s: %s is our own", where, name)
@@ -53,10 +50,13 @@ func (e environment) encode() []byte {
 	return b.Bytes()
 }
 
-// readEnvironment collects the files of s, then the values kept from the
-// container before (inherited), then what was typed.
-func (a *app) readEnvironment(s spec.Spec, inherited environment, c *ucli.Context) (environment, error) {
+// readEnvironment collects what the project brings, the files of s, then the
+// values kept from the container before (inherited), then what was typed.
+func (a *app) readEnvironment(s spec.Spec, b brought, inherited environment, c *ucli.Context) (environment, error) {
 	env := environment{}
+	if err := b.environment(env, s.Name); err != nil {
+		return nil, err
+	}
 	for _, file := range s.EnvFiles {
 		if err := a.readEnvFile(env, file); err != nil {
 			return nil, err
@@ -90,15 +90,20 @@ func (a *app) typedEnvironment(c *ucli.Context) (environment, error) {
 	return env, nil
 }
 
-// readEnvFile adds the variables of a file: NAME=VALUE lines, blank lines and
-// # comments; "export " before and one pair of quotes around are taken off; NAME
-// alone takes the value from here. Nothing is expanded: a "$" in a password
-// stays one.
+// readEnvFile adds the variables of a file of the user's.
 func (a *app) readEnvFile(env environment, file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return refuse("correct --env-file", "--env-file: %v", err)
 	}
+	return parseEnv(env, file, content, os.LookupEnv, "write NAME=VALUE, or export NAME")
+}
+
+// parseEnv adds the variables of a file: NAME=VALUE lines, blank lines and
+// # comments; "export " before and one pair of quotes around are taken off; NAME
+// alone takes the value that lookup has, and otherwise is refused with hint. Nothing
+// is expanded: a "$" in a password stays one.
+func parseEnv(env environment, file string, content []byte, lookup func(string) (string, bool), hint string) error {
 	for i, line := range strings.Split(strings.TrimPrefix(string(content), "\uFEFF"), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -108,13 +113,13 @@ func (a *app) readEnvFile(env environment, file string) error {
 		name, value, hasValue := strings.Cut(strings.TrimPrefix(line, "export "), "=")
 		if !hasValue {
 			var ok bool
-			if value, ok = os.LookupEnv(name); !ok {
+			if value, ok = lookup(name); !ok {
 				// The line may be a secret that lost its name: it is not shown.
-				return refuse("write NAME=VALUE, or export NAME", "%s: neither NAME=VALUE nor a variable that is set here", where)
+				return refuse(hint, "%s: neither NAME=VALUE nor a variable that is set here", where)
 			}
 		}
 		name = strings.TrimSpace(name)
-		if !variablePattern.MatchString(name) {
+		if !spec.ValidVariable(name) {
 			// It may be a line of a key that has a "=": not shown either.
 			return refuse("write NAME=VALUE; a name has letters, digits and _", "%s: what stands before the = is not a variable's name", where)
 		}

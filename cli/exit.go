@@ -103,6 +103,7 @@ func childExit(code int, what string, data any) *failure {
 var (
 	errInterrupted = errors.New("interrupted")
 	errTerminated  = errors.New("terminated")
+	errHungUp      = fmt.Errorf("hung up: %w", errTerminated)
 )
 
 // asFailure maps every error to its exit code, in this one place.

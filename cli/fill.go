@@ -27,6 +27,7 @@ type fill struct {
 	config []configFile
 
 	carried bool // the task is one that no agent has got yet, of the container before
+	keeps   bool // such a task stays where it is, on its volume
 }
 
 // configFile is one file of the canonical agent configuration.
@@ -46,7 +47,9 @@ func (f fill) write(t *tar.Writer) error {
 	}
 	w.file(spec.FillJob, 0o600, job)
 	w.environment(f.env)
-	w.undelivered(f.task)
+	if !f.keeps { // writing it anew could be interrupted
+		w.undelivered(f.task)
+	}
 	if f.task != nil {
 		w.file(spec.FillTask, 0o600, f.task)
 	}
@@ -65,7 +68,7 @@ func (f fill) write(t *tar.Writer) error {
 // freshStatus writes the status of a container that is about to start again.
 func freshStatus(t *tar.Writer) error {
 	w := fillWriter{tar: t, dirs: map[string]bool{}}
-	w.file(spec.FileStatus, 0o600, []byte(spec.Status{State: spec.Starting, Phase: "container"}.String()+"\n"))
+	w.file(spec.FileStatus, 0o600, []byte(spec.Status{State: spec.Starting, Phase: spec.PhaseContainer}.String()+"\n"))
 	return w.err
 }
 

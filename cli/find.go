@@ -35,17 +35,30 @@ func (a *app) named(ctx context.Context, c *ucli.Context) (*engine.Engine, *engi
 	return a.beginWith(ctx, c, a.find)
 }
 
-func (a *app) beginWith(ctx context.Context, c *ucli.Context, find func(context.Context, *engine.Engine, string) (*engine.Container, error)) (*engine.Engine, *engine.Container, spec.Spec, error) {
+// finder looks for the agent container of a deployment, nil when there is none.
+type finder func(context.Context, *engine.Engine, string) (*engine.Container, error)
+
+func (a *app) beginWith(ctx context.Context, c *ucli.Context, find finder) (*engine.Engine, *engine.Container, spec.Spec, error) {
+	e, found, err := a.beginFound(ctx, c, find)
+	if err != nil {
+		return nil, nil, spec.Spec{}, err
+	}
+	s, err := specOf(found)
+	return e, found, s, err
+}
+
+// beginFound is begin for a command on a deployment that has to exist, whatever
+// can be read of it.
+func (a *app) beginFound(ctx context.Context, c *ucli.Context, find finder) (*engine.Engine, *engine.Container, error) {
 	var found *engine.Container
 	name, e, err := a.begin(ctx, c, func(ctx context.Context, e *engine.Engine) (err error) {
 		found, err = find(ctx, e, c.Args().First())
 		return err
 	})
-	if err != nil {
-		return nil, nil, spec.Spec{}, err
+	if err == nil && found == nil {
+		err = noDeployment(name)
 	}
-	found, s, err := existing(found, nil, name)
-	return e, found, s, err
+	return e, found, err
 }
 
 // current finds the agent container of a deployment and its spec. It returns a
@@ -61,10 +74,14 @@ func existing(c *engine.Container, err error, name string) (*engine.Container, s
 		return nil, spec.Spec{}, err
 	}
 	if c == nil {
-		return nil, spec.Spec{}, fail(exitNotFound, "see: agent-container list; make it: agent-container up "+name, "no deployment %s", name)
+		return nil, spec.Spec{}, noDeployment(name)
 	}
 	s, err := specOf(c)
 	return c, s, err
+}
+
+func noDeployment(name string) *failure {
+	return fail(exitNotFound, "see: agent-container list; make it: agent-container up "+name, "no deployment %s", name)
 }
 
 // find returns the agent container of a deployment, nil when there is none,
@@ -82,10 +99,14 @@ func (a *app) find(ctx context.Context, e *engine.Engine, name string) (*engine.
 
 // specOf reads a deployment's spec from its container.
 func specOf(c *engine.Container) (spec.Spec, error) {
-	s, err := compose.SpecOf(c.Config.Labels)
-	if err != nil {
-		return s, fail(exitFailed, "it was made by another version ("+c.Config.Labels[compose.LabelVersion]+"); use that one, or: agent-container down "+compose.DeploymentOf(c.Name),
+	i, err := compose.Inherit(c.Deployed())
+	switch {
+	case err != nil:
+		return i.Spec, fail(exitFailed, "it was made by another version ("+c.Config.Labels[compose.LabelVersion]+"); use that one, or: agent-container down "+c.Deployment(),
 			"the container %s: %w", c.Name, err)
+	case i.Bare:
+		return i.Spec, fail(exitFailed, "make it anew from what can be read: agent-container redeploy "+c.Deployment()+"; or remove it: agent-container down "+c.Deployment(),
+			"the container %s has no readable spec label", c.Name)
 	}
-	return s, nil
+	return i.Spec, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -23,13 +22,14 @@ func specFlags() []ucli.Flag {
 		&ucli.StringFlag{Name: "repo", Usage: "clone `URL[#REF]` into the workspace at the first start; REF is a branch, a tag or a commit"},
 		&ucli.IntFlag{Name: "depth", Usage: "clone only the last `N` commits"},
 		&ucli.BoolFlag{Name: "no-repo", Usage: "clone nothing; what is in the workspace stays"},
+		&ucli.StringSliceFlag{Name: "mount", KeepSpace: true, Usage: "show a host directory, read-only: `HOSTDIR[:PATH]`, at " + spec.MountDir + "/ and its name when there is no PATH; none for no mounts"},
 		// urfave trims values unless told to keep them as typed.
 		&ucli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, KeepSpace: true, Usage: "`NAME[=VALUE]` for the agent; NAME alone takes the value from here, which keeps it out of the shell's history"},
 		&ucli.StringSliceFlag{Name: "env-file", KeepSpace: true, Usage: "a `FILE` of NAME=VALUE lines; later ones win"},
 		&ucli.StringFlag{Name: "task", Usage: "what to do: `TEXT`, @FILE, or - for standard input"},
 		&ucli.BoolFlag{Name: "foreground", Usage: "follow a headless run and exit with the agent's code"},
 		&ucli.BoolFlag{Name: "ssh", Usage: "let in over ssh also to a job or an idle deployment"},
-		&ucli.StringSliceFlag{Name: "authorized-key", KeepSpace: true, Usage: "a `FILE` of public keys that may attach, beside your own collection"},
+		&ucli.StringSliceFlag{Name: "authorized-key", KeepSpace: true, Usage: "a `FILE` of public keys that may attach, beside your own collection; none for no file"},
 		&ucli.BoolFlag{Name: "dry-run", Usage: "print the Compose model and stop"},
 	}
 	return append(list, limitFlags()...)
@@ -37,7 +37,7 @@ func specFlags() []ucli.Flag {
 
 // specFields are the flags of specFlags that are fields of the spec, beside the
 // limits.
-var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "repo", "no-repo", "depth", "env", "env-file", "ssh", "authorized-key"}
+var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "mount", "repo", "no-repo", "depth", "env", "env-file", "ssh", "authorized-key"}
 
 // typedSpec says whether any flag was typed that is a field of the spec.
 func typedSpec(c *ucli.Context) bool { return len(specFieldsTyped(c)) > 0 }
@@ -93,20 +93,29 @@ func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
 		s.Mode = spec.Mode(c.String("mode"))
 	}
 	if c.IsSet("workspace") {
-		s.Workspace = spec.Workspace(c.String("workspace"))
+		workspace, err := spec.WithoutAccess("--workspace", c.String("workspace"))
+		if err != nil {
+			return err
+		}
+		s.Workspace = spec.Workspace(workspace)
 		if s.Workspace != spec.Bind {
 			s.WorkspaceDir = ""
 		}
 	}
 	if c.IsSet("workspace-dir") {
-		dir, err := existingDirectory("--workspace-dir", c.String("workspace-dir"))
+		dir, err := spec.WithoutAccess("--workspace-dir", c.String("workspace-dir"))
+		if err == nil {
+			s.WorkspaceDir, err = hostDirectory("--workspace-dir", dir)
+		}
 		if err != nil {
 			return err
 		}
-		if compose.HoldsSocket(dir) {
-			return refuse("name the directory of a project", "--workspace-dir: %s may hold an engine's socket, which is root on the host, read-only too", dir)
+	}
+	if c.IsSet("mount") {
+		var err error
+		if s.Mounts, err = typedMounts(c.StringSlice("mount")); err != nil {
+			return err
 		}
-		s.WorkspaceDir = dir
 	}
 	if err := a.applyRepo(s, c); err != nil {
 		return err
@@ -123,9 +132,16 @@ func (a *app) applyFlags(s *spec.Spec, c *ucli.Context) error {
 	}
 	if c.IsSet("authorized-key") {
 		s.AccessFiles = nil
-		for _, f := range c.StringSlice("authorized-key") {
+		typed := c.StringSlice("authorized-key")
+		if slices.Equal(typed, []string{"none"}) {
+			typed = nil
+		}
+		for _, f := range typed {
 			path, err := filepath.Abs(f)
 			if err != nil {
+				return err
+			}
+			if _, err := typedKeys(path); err != nil {
 				return err
 			}
 			s.AccessFiles = append(s.AccessFiles, path)
@@ -161,11 +177,11 @@ func (a *app) applyRepo(s *spec.Spec, c *ucli.Context) error {
 			a.warned = true
 			a.say("warning: --repo: the credentials in the URL are left out; a token goes into --env GH_TOKEN, or a variable that git.credentials names")
 		}
-		s.Repo = r.String()
+		s.Repo, s.Depth = r.String(), 0
 	}
 	if c.IsSet("depth") {
 		if c.Int("depth") < 1 {
-			return refuse("write --depth 1 or more; without it all of the history is cloned", "--depth: %d commits cannot be cloned", c.Int("depth"))
+			return refuse("write --depth 1 or more; --repo without it clones all of the history", "--depth: %d commits cannot be cloned", c.Int("depth"))
 		}
 		s.Depth = c.Int("depth")
 	}

@@ -99,6 +99,8 @@ func (s *stopper) catchUp(before context.Context) {
 		s.handle(syscall.SIGINT)
 	case errTerminated:
 		s.handle(syscall.SIGTERM)
+	case errHungUp:
+		s.handle(syscall.SIGHUP)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestEnvironmentOrder(t *testing.T) {
 	// What is typed must win over what is kept, that over files, and later files over earlier; commas split nothing.
 	t.Setenv("FROM_HERE", "here")
 	s := spec.Spec{EnvFiles: []string{file(t, "A=file1\nB=file1\nC=file1\nD=file1\n"), file(t, "B=file2\nC=file2\nD=file2")}}
-	got, err := (&app{}).readEnvironment(s, environment{"C": "kept", "D": "kept"}, typed(t, "--env", "D=x,y=z", "-e", "FROM_HERE"))
+	got, err := (&app{}).readEnvironment(s, brought{}, environment{"C": "kept", "D": "kept"}, typed(t, "--env", "D=x,y=z", "-e", "FROM_HERE"))
 	want := environment{"A": "file1", "B": "file2", "C": "kept", "D": "x,y=z", "FROM_HERE": "here"}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %q, %v; want %q", got, err, want)

@@ -10,40 +10,40 @@ import (
 )
 
 // limit is a row of the table of what bounds a deployment: a flag, the setting
-// that counts when it is not typed, and its place in the spec.
+// that counts when it is not typed, and its place in the spec, by name and by set.
 type limit struct {
-	flag, key, usage string
+	flag, key, field, usage string
 
 	set func(s *spec.Spec, text string) error // "" takes the limit away
 }
 
 // limits is that table.
 var limits = []limit{
-	{"memory", "limits.memory", "memory of the agent's container: `SIZE` such as 4g, or none", func(s *spec.Spec, text string) (err error) {
+	{"memory", "limits.memory", "limits.memory_bytes", "memory of the agent's container: `SIZE` such as 4g, or none", func(s *spec.Spec, text string) (err error) {
 		s.Limits.MemoryBytes, err = orZero(settings.ParseBytes, text)
 		return err
 	}},
-	{"cpus", "limits.cpus", "processors of the agent's container: `N` such as 1.5, or none", func(s *spec.Spec, text string) (err error) {
+	{"cpus", "limits.cpus", "limits.cpus", "processors of the agent's container: `N` such as 1.5, or none", func(s *spec.Spec, text string) (err error) {
 		s.Limits.CPUs, err = orZero(settings.ParseCPUs, text)
 		return err
 	}},
-	{"pids", "limits.pids", "processes of each container", func(s *spec.Spec, text string) (err error) {
+	{"pids", "limits.pids", "limits.pids", "processes of each container", func(s *spec.Spec, text string) (err error) {
 		s.Limits.Pids, err = settings.ParsePids(text)
 		return err
 	}},
-	{"timeout", "limits.timeout", "end a job after `D` such as 30m, all attempts together, with 124; or none", func(s *spec.Spec, text string) (err error) {
+	{"timeout", "limits.timeout", "limits.timeout", "end a job after `D` such as 30m, all attempts together, with 124; or none", func(s *spec.Spec, text string) (err error) {
 		s.Limits.Run, err = orZero(spec.ParseDuration, text)
 		return err
 	}},
-	{"idle-timeout", "limits.idle_timeout", "end a job that writes nothing for `D`, with 124; or none", func(s *spec.Spec, text string) (err error) {
+	{"idle-timeout", "limits.idle_timeout", "limits.idle_timeout", "end a job that writes nothing for `D`, with 124; or none", func(s *spec.Spec, text string) (err error) {
 		s.Limits.Idle, err = orZero(spec.ParseDuration, text)
 		return err
 	}},
-	{"start-timeout", "limits.start_timeout", "give up a phase of the set-up after `D` without progress", func(s *spec.Spec, text string) (err error) {
+	{"start-timeout", "limits.start_timeout", "limits.start_timeout", "give up a phase of the set-up after `D` without progress", func(s *spec.Spec, text string) (err error) {
 		s.Limits.Start, err = spec.ParseDuration(text)
 		return err
 	}},
-	{"headless-restart", "headless_restart", "start a failed job again: `POLICY` no, on-failure or on-failure:N; every attempt is billed", func(s *spec.Spec, text string) (err error) {
+	{"headless-restart", "headless_restart", "restart", "start a failed job again: `POLICY` no, on-failure or on-failure:N; every attempt is billed", func(s *spec.Spec, text string) (err error) {
 		s.Restart, err = spec.ParseRestart(text)
 		return err
 	}},

@@ -14,8 +14,9 @@ import (
 
 func listCommand() command {
 	return command{
-		name: "list", aliases: []string{"ls"}, group: groupLook, usage: "list the deployments",
-		run: (*app).list,
+		name: "list", aliases: []string{"ls"}, group: groupLook, args: "[NAME]", usage: "list the deployments, or show one in detail",
+		detail: "Without NAME no container is entered. With NAME a running one is asked how its session and its repository are.",
+		max:    1, run: (*app).list,
 	}
 }
 
@@ -40,7 +41,10 @@ type listedService struct {
 
 // list reads everything from what the engine says of the containers; it enters
 // none.
-func (a *app) list(ctx context.Context, _ *ucli.Context) (any, error) {
+func (a *app) list(ctx context.Context, c *ucli.Context) (any, error) {
+	if c.Args().Present() {
+		return a.listOne(ctx, c)
+	}
 	if err := a.places(); err != nil {
 		return nil, err
 	}
@@ -53,18 +57,25 @@ func (a *app) list(ctx context.Context, _ *ucli.Context) (any, error) {
 		return nil, err
 	}
 	answer := listAnswer{Deployments: []listed{}, now: time.Now(), terminal: a.terminal}
-	services := map[string][]listedService{}
-	for _, c := range all {
-		if !c.IsAgent() {
-			services[c.Deployment()] = append(services[c.Deployment()], listedService{c.Name, c.State.Status})
-		}
-	}
+	services := servicesOf(all)
 	for _, c := range all {
 		if c.IsAgent() {
 			answer.Deployments = append(answer.Deployments, a.listed(c, services[c.Deployment()]))
 		}
 	}
 	return answer, nil
+}
+
+// servicesOf are the containers among all that stand beside an agent's, by
+// deployment.
+func servicesOf(all []*engine.Container) map[string][]listedService {
+	services := map[string][]listedService{}
+	for _, c := range all {
+		if !c.IsAgent() {
+			services[c.Deployment()] = append(services[c.Deployment()], listedService{c.Name, c.State.Status})
+		}
+	}
+	return services
 }
 
 func (a *app) listed(c *engine.Container, services []listedService) listed {
@@ -85,15 +96,18 @@ func (l listAnswer) text(w io.Writer) {
 		if d.Detail != "" {
 			state += " " + spec.Printable(d.Detail, 60)
 		}
-		code := ""
+		port, code := "", ""
+		if d.SSH != nil {
+			port = strconv.Itoa(d.SSH.Port)
+		}
 		if d.ExitCode != nil {
 			code = strconv.Itoa(*d.ExitCode)
 		}
-		rows = append(rows, []string{d.Name, d.Agent, string(d.Mode), string(d.Workspace), state, code, age(d.Created, l.now, l.terminal)})
+		rows = append(rows, []string{d.Name, d.Agent, string(d.Mode), string(d.Workspace), port, state, code, age(d.Created, l.now, l.terminal)})
 	}
 	header := "CREATED"
 	if l.terminal {
 		header = "AGE"
 	}
-	table(w, []string{"NAME", "AGENT", "MODE", "WORKSPACE", "STATE", "EXIT", header}, rows)
+	table(w, []string{"NAME", "AGENT", "MODE", "WORKSPACE", "PORT", "STATE", "EXIT", header}, rows)
 }

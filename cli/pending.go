@@ -37,7 +37,7 @@ func (a *app) pendingFailure(ctx context.Context, e *engine.Engine, s spec.Spec,
 	a.say("register this SSH key at %s, with the right to read (and to push, if it shall):", host)
 	a.say("%s", key)
 	a.say("do not take %s down to try again: its key would be lost, and with it the registration", s.Name)
-	answer.SSHKey = key
+	answer.SSHKey, answer.State, answer.Detail = key, string(spec.Pending), spec.PhaseSSHKey
 	f := fail(exitPending, "when the key is registered: agent-container redeploy "+s.Name, "%s waits: %s does not know its SSH key yet, and no agent was started", s.Name, host)
 	f.data, f.result = answer, true
 	return f

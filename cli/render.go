@@ -119,6 +119,19 @@ func table(w io.Writer, header []string, rows [][]string) {
 	t.Flush()
 }
 
+// ago renders a time in a sentence: "3h ago" on a terminal, absolute in a pipe, ""
+// for none.
+func ago(at *time.Time, now time.Time, terminal bool) string {
+	if at == nil {
+		return ""
+	}
+	text := age(*at, now, terminal)
+	if text != "" && terminal {
+		text += " ago"
+	}
+	return text
+}
+
 // age renders a time: relative on a terminal, absolute in a pipe.
 func age(at, now time.Time, terminal bool) string {
 	if at.IsZero() || at.Year() <= 1 {

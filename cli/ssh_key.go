@@ -65,7 +65,11 @@ func (a *app) sshKeyRotate(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	if found.State.Status != "running" {
-		return nil, fail(exitNotFound, "run: agent-container start "+s.Name, "the key of %s is made in its container, which is %s", s.Name, found.State.Status)
+		next := "start"
+		if s.Mode == spec.Headless {
+			next = "redeploy"
+		}
+		return nil, fail(exitNotFound, "run: agent-container "+next+" "+s.Name, "the key of %s is made in its container, which is %s", s.Name, found.State.Status)
 	}
 	if err := a.confirm(c, "make a new SSH key for "+s.Name+"; what the old one was registered for is lost"); err != nil {
 		return nil, err

@@ -32,6 +32,9 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
 		if _, err := a.settle(ctx, e, found, s); err != nil {
 			return nil, err
 		}
+		if task, err := a.undeliveredTask(ctx, e, s.Name); err == nil && task != nil {
+			return nil, refuse("try again: agent-container redeploy "+s.Name, "the job %s has ended before its agent got the task", s.Name)
+		}
 		return nil, refuse("run: agent-container redeploy "+s.Name+" --task ...", "%s is a finished job: a task is a one-shot instruction", s.Name)
 	}
 	if err := a.startAgain(ctx, e, found, s); err != nil {
@@ -40,8 +43,12 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
 	return a.awaitAndReport(ctx, e, s, true)
 }
 
-// startAgain starts a stopped deployment with the fill it has.
+// startAgain starts a stopped deployment with the fill it has, in a new container
+// where the old one cannot start.
 func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) error {
+	if err := a.checkShown(ctx, s); err != nil { // the engine follows a link that was not one
+		return err
+	}
 	release, err := a.lockUnchanged(ctx, e, s.Name, c)
 	if err != nil {
 		return err
@@ -57,17 +64,11 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 			return err
 		}
 	}
-	if err := e.Start(ctx, s.Name, c.HasServices()); err != nil {
-		hint := ""
-		switch {
-		case engine.NetworkGone(err):
-			hint = "its network was removed; make it anew: agent-container redeploy " + s.Name
-		case engine.PortTaken(err):
-			hint = "its port was taken meanwhile; give it another one: agent-container redeploy " + s.Name
-		}
-		return fail(exitFailed, hint, "start %s: %w", s.Name, err)
+	err = e.Start(ctx, s.Name, c.HasServices())
+	if engine.PortTaken(err) || engine.NetworkGone(err) {
+		return a.startAnew(ctx, e, c, s, err)
 	}
-	return nil
+	return attempted("start", s.Name, err)
 }
 
 // revive starts a deployment that the engine has ended, and nobody has stopped.
@@ -75,6 +76,11 @@ func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container,
 	if s.Mode == spec.Headless || !c.ShouldRun() {
 		return c, nil
 	}
+	release, err := a.lock(s.Name) // who holds it may have ended it, to make it anew
+	if err != nil {
+		return nil, err
+	}
+	release()
 	a.say("%s was ended by the engine, not by stop: starting it", s.Name)
 	if err := a.startAgain(ctx, e, c, s); err != nil {
 		return nil, err
@@ -82,6 +88,6 @@ func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container,
 	if _, err := a.await(ctx, e, s); err != nil {
 		return nil, err
 	}
-	c, _, err := a.current(ctx, e, s.Name)
+	c, _, err = a.current(ctx, e, s.Name)
 	return c, err
 }

@@ -5,6 +5,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
@@ -17,9 +18,16 @@ func stopCommand() command {
 }
 
 func (a *app) stop(ctx context.Context, c *ucli.Context) (any, error) {
-	e, found, s, err := a.beginChange(ctx, c)
+	e, found, err := a.beginFound(ctx, c, a.findRepaired)
 	if err != nil {
 		return nil, err
+	}
+	s, err := specOf(found)
+	if err != nil { // what is billed can be stopped, whatever made it
+		i := compose.InheritBare(found.Deployed())
+		if s = i.Spec; len(i.Unreadable) > 0 {
+			s.Agent, s.Mode = "", "" // a default would be a claim
+		}
 	}
 	release, err := a.lock(s.Name)
 	if err != nil {

@@ -63,12 +63,21 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 			return nil, err
 		}
 	}
-	d, err := a.prepare(ctx, c, wanted, kept{})
+	var from kept
+	if found != nil && !c.IsSet("task") { // the command that made it was killed
+		if from.task, err = a.undeliveredTask(ctx, e, name); err != nil {
+			return nil, err
+		}
+	}
+	d, err := a.prepare(ctx, c, wanted, from)
 	if err != nil {
 		return nil, err
 	}
 	if c.Bool("dry-run") {
 		return a.dryRun(ctx, e, d, found)
+	}
+	if d.fill.keeps {
+		a.say("%s: keeps its task, which no agent has got yet", name)
 	}
 	a.announceOrigins(c)
 	return a.deployAndReport(ctx, c, e, "up", d, found)
@@ -82,7 +91,7 @@ func refuseInterrupted(found *engine.Container, wanted spec.Spec) error {
 		return nil // of another version; it was never started and is made anew
 	}
 	for _, change := range spec.Changes(s, wanted) {
-		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "repo", "env_names", "env_files"}, change.Field) {
+		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "mounts", "repo", "depth", "env_names", "env_files"}, change.Field) {
 			return refuse("run the interrupted command again, or: agent-container redeploy "+s.Name+", or first: agent-container down "+s.Name,
 				"%s was created by a command that was interrupted, and differs: %s", s.Name, change)
 		}
@@ -197,6 +206,12 @@ func (a *app) unchanged(ctx context.Context, e *engine.Engine, name string, old 
 
 // announce says what is worth knowing before a deploy.
 func (a *app) announce(d *deployment) {
+	if d.brought.project != "" {
+		a.say("%s takes %s of the project %s", d.spec.Name, d.brought.names(d.spec.Name), d.brought.project)
+	}
+	for _, dir := range shownKeys(d.spec) {
+		a.say("NOTE: %s holds keys, and the agent may read them", dir)
+	}
 	if d.spec.Workspace == spec.Ephemeral {
 		a.say("NOTE: an ephemeral workspace is lost with its container: what is not pushed is gone")
 	}
@@ -296,9 +311,15 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 
 // reportFinished tells how a finished job ended. It is never run again.
 func (a *app) reportFinished(ctx context.Context, c *ucli.Context, e *engine.Engine, found *engine.Container, s spec.Spec) (any, error) {
+	answer, err := a.finished(ctx, c, e, found, s)
+	if task, taskErr := a.undeliveredTask(ctx, e, s.Name); taskErr == nil && task != nil {
+		a.say("%s has ended before its agent got the task", s.Name)
+		a.say("hint: try again: agent-container redeploy %s", s.Name)
+		return answer, err
+	}
 	a.say("%s is finished; a task is never run again unasked", s.Name)
 	a.say("hint: run a new one: agent-container redeploy %s --task ...", s.Name)
-	return a.finished(ctx, c, e, found, s)
+	return answer, err
 }
 
 // finished describes a job that is over; in the foreground its end is ours.
@@ -317,7 +338,7 @@ func (a *app) finished(ctx context.Context, c *ucli.Context, e *engine.Engine, f
 // refuseChanges refuses typed flags that differ from the deployment, naming
 // redeploy.
 func (a *app) refuseChanges(ctx context.Context, c *ucli.Context, e *engine.Engine, s spec.Spec) error {
-	hint := "run: agent-container redeploy " + s.Name + " with these flags"
+	hint := "run: " + typedAs(c, "redeploy")
 	if c.IsSet("task") {
 		return refuse("run: agent-container redeploy "+s.Name+" --task ...", "%s exists, and a new task needs a new container", s.Name)
 	}
@@ -344,7 +365,7 @@ func (a *app) refuseNewValues(ctx context.Context, c *ucli.Context, e *engine.En
 	if !c.IsSet("env-file") {
 		s.EnvFiles = nil
 	}
-	typed, err := a.readEnvironment(s, nil, c)
+	typed, err := a.readEnvironment(s, brought{}, nil, c)
 	if err != nil || len(typed) == 0 {
 		return err
 	}

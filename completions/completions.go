@@ -4,11 +4,11 @@ package completions
 
 import "embed"
 
-//go:embed agent-container.bash agent-container.zsh
+//go:embed agent-container.bash agent-container.fish agent-container.zsh
 var scripts embed.FS
 
 // Shells lists the shells that have a script.
-func Shells() []string { return []string{"bash", "zsh"} }
+func Shells() []string { return []string{"bash", "zsh", "fish"} }
 
 // Script returns the completion script of a shell.
 func Script(shell string) (string, bool) {

@@ -12,7 +12,7 @@ func TestEveryShellHasAScript(t *testing.T) {
 	// Every shell of the list must have a script that its own shell can read; no other may be answered.
 	for _, shell := range Shells() {
 		script, ok := Script(shell)
-		if !ok || !strings.Contains(script, "--generate-bash-completion") {
+		if !ok || !strings.Contains(script, "--complete ") {
 			t.Errorf("%s: %t, %q", shell, ok, script)
 		}
 		path, err := exec.LookPath(shell)
@@ -34,28 +34,35 @@ func TestEveryShellHasAScript(t *testing.T) {
 }
 
 func TestBashAsksTheProgram(t *testing.T) {
-	// The bash shim must offer the program's own words that begin as the current one does.
+	// The bash shim must hand over the word that is typed and those before it, and offer the program's words that begin as it does; --flag=value is one flag and its value.
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed")
 	}
 	dir := t.TempDir()
-	stub := "#!/bin/sh\necho \"$@\" >" + dir + "/asked\nprintf '%s\\n' persistent bind ephemeral\n"
+	stub := "#!/bin/sh\nprintf '[%s]' \"$@\" >" + dir + "/asked\nprintf '%s\\n' persistent bind ephemeral\n"
 	if err := os.WriteFile(filepath.Join(dir, "agent-container"), []byte(stub), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	script, _ := Script("bash")
-	cmd := exec.Command(bash, "-c", script+`
-		COMP_WORDS=(agent-container up demo --workspace b); COMP_CWORD=4
-		_agent_container
-		printf '%s\n' "${COMPREPLY[@]}"`)
-	cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}
-	out, err := cmd.CombinedOutput()
-	if err != nil || string(out) != "bind\n" {
-		t.Errorf("offered %q, %v", out, err)
-	}
-	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
-	if err != nil || string(asked) != "up demo --workspace --generate-bash-completion\n" {
-		t.Errorf("the program was asked %q, %v", asked, err)
+	for _, c := range []struct{ words, at, asked, offered string }{
+		{"up demo --workspace b", "4", "[--complete][b][up][demo][--workspace]", "bind\n"},
+		{"up demo --workspace = b", "5", "[--complete][b][up][demo][--workspace]", "bind\n"},
+		{"up demo --workspace =", "4", "[--complete][][up][demo][--workspace]", "persistent\nbind\nephemeral\n"},
+		{"''", "1", "[--complete][]", "persistent\nbind\nephemeral\n"},
+		{"up x", "2", "[--complete][x][up]", ""},
+	} {
+		cmd := exec.Command(bash, "-c", script+`
+			COMP_WORDS=(agent-container `+c.words+`); COMP_CWORD=`+c.at+`
+			_agent_container
+			for word in "${COMPREPLY[@]}"; do echo "$word"; done`)
+		cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != c.offered {
+			t.Errorf("%s: offered %q, %v", c.words, out, err)
+		}
+		asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+		if err != nil || string(asked) != c.asked {
+			t.Errorf("%s: the program was asked %q, %v", c.words, asked, err)
+		}
 	}
 }

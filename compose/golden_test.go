@@ -71,10 +71,15 @@ func golden(t *testing.T) map[string]Model {
 	m.Services = parse(t, goldenServices, map[string]string{"TAG": "17", "UNQUOTED": "$HOME ${HOME}"})
 	all["services"] = m
 
+	m = model("web", spec.Idle, spec.Persistent)
+	m.Spec.Mounts = []spec.Mount{{Source: "/srv/lib", Path: "/mnt/lib"}, {Source: "/srv/data", Path: "/opt/data set"}}
+	all["mounts"] = m
+
 	m = model("web", spec.Interactive, spec.Bind)
 	m.Host.StartInterval = false
 	m.Spec.WorkspaceDir, m.Spec.Timezone, m.Spec.CABundle = "/srv/"+nasty, nasty, "/ca/"+nasty
 	m.Spec.EnvNames, m.Spec.EnvFiles = []string{nasty, "$A"}, []string{"/env/" + nasty}
+	m.Spec.Mounts = []spec.Mount{{Source: "/mount/" + nasty, Path: "/mnt/$HOME ${X} 'q' # : é"}}
 	all["strings"] = m
 	return all
 }

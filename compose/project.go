@@ -129,6 +129,9 @@ func (m Model) healthCheck() *types.HealthCheckConfig {
 		StartPeriod: duration(60 * time.Second),
 		Retries:     ptr(uint64(1)),
 	}
+	if m.Spec.Repo != "" { // a clone may take long
+		h.StartPeriod = duration(30 * time.Minute)
+	}
 	if m.Host.StartInterval {
 		h.StartInterval = duration(time.Second)
 	} else {
@@ -143,14 +146,21 @@ func (m Model) mounts() []types.ServiceVolumeConfig {
 		list = append(list, types.ServiceVolumeConfig{Type: types.VolumeTypeVolume, Source: v.Suffix, Target: v.Path})
 	}
 	if m.Spec.Workspace == spec.Bind {
-		list = append(list, types.ServiceVolumeConfig{
-			Type: types.VolumeTypeBind, Source: filepath.Clean(m.Spec.WorkspaceDir), Target: spec.ContainerWorkspace,
-			ReadOnly: true, // a host directory is an input
-			// A directory that is missing must fail, not appear as root's.
-			Bind: &types.ServiceVolumeBind{CreateHostPath: false},
-		})
+		list = append(list, bind(m.Spec.WorkspaceDir, spec.ContainerWorkspace))
+	}
+	for _, b := range m.Spec.Mounts {
+		list = append(list, bind(b.Source, b.Path))
 	}
 	return list
+}
+
+// bind shows a directory of the host, read-only: it is an input.
+func bind(source, target string) types.ServiceVolumeConfig {
+	return types.ServiceVolumeConfig{
+		Type: types.VolumeTypeBind, Source: filepath.Clean(source), Target: target, ReadOnly: true,
+		// A directory that is missing must fail, not appear as root's.
+		Bind: &types.ServiceVolumeBind{CreateHostPath: false},
+	}
 }
 
 // network is the shared bridge, which the engine package makes beforehand, or

@@ -23,6 +23,7 @@ import (
 
 // Services are the user's own sidecars, read and checked.
 type Services struct {
+	File    string // what errors call it
 	project *types.Project
 }
 
@@ -107,6 +108,15 @@ var (
 	volumeKeys = []string{"driver", "driver_opts", "external", "labels", "name"}
 )
 
+// rules are what a services file may hold, and take from the environment.
+type rules struct {
+	service, volume []string // keys
+	variable        template.ReplacementFunc
+}
+
+// own are the rules of the user's own file.
+var own = rules{serviceKeys, volumeKeys, onlySetVariables}
+
 // reservedServices are names of our own.
 var reservedServices = []string{AgentService, "egress"}
 
@@ -114,7 +124,11 @@ var reservedServices = []string{AgentService, "egress"}
 // file is what errors call it, dir is what relative paths in it start from and
 // env is what it may interpolate. The error is a *ServicesError.
 func ParseServices(ctx context.Context, name, file, dir string, content []byte, env map[string]string) (*Services, error) {
-	if err := checkServiceKeys(file, content); err != nil {
+	return parseServices(ctx, name, file, dir, content, env, own)
+}
+
+func parseServices(ctx context.Context, name, file, dir string, content []byte, env map[string]string, r rules) (*Services, error) {
+	if err := checkServiceKeys(file, content, r); err != nil {
 		return nil, err
 	}
 	details := types.ConfigDetails{
@@ -122,11 +136,11 @@ func ParseServices(ctx context.Context, name, file, dir string, content []byte, 
 		ConfigFiles: []types.ConfigFile{{Filename: file, Content: content}},
 		Environment: env,
 	}
-	project, err := loadServices(ctx, details, name)
+	project, err := loadServices(ctx, details, name, r)
 	if err != nil {
 		return nil, &ServicesError{File: file, Problem: firstLine(err.Error())}
 	}
-	s := &Services{project: project}
+	s := &Services{File: file, project: project}
 	if err := s.check(file); err != nil {
 		return nil, err
 	}
@@ -135,7 +149,7 @@ func ParseServices(ctx context.Context, name, file, dir string, content []byte, 
 
 // loadServices is Compose's own reading. It panics at some files that its schema
 // lets pass, such as ulimits {A: {hard: null}} (compose-go 2.16.2).
-func loadServices(ctx context.Context, details types.ConfigDetails, name string) (p *types.Project, err error) {
+func loadServices(ctx context.Context, details types.ConfigDetails, name string, r rules) (p *types.Project, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("unreadable for Compose: %v", reason)
@@ -145,7 +159,7 @@ func loadServices(ctx context.Context, details types.ConfigDetails, name string)
 		o.SetProjectName(ProjectName(name), true)
 		o.SkipInclude, o.SkipExtends = true, true
 		o.Interpolate.Substitute = func(text string, lookup template.Mapping) (string, error) {
-			return template.SubstituteWithOptions(text, lookup, template.WithoutLogging, template.WithReplacementFunction(onlySetVariables))
+			return template.SubstituteWithOptions(text, lookup, template.WithoutLogging, template.WithReplacementFunction(r.variable))
 		}
 	})
 }
@@ -163,7 +177,7 @@ func onlySetVariables(text string, lookup template.Mapping, c *template.Config) 
 
 // checkServiceKeys holds the file's keys against the allow-lists, on the text
 // itself, so that an error has a line.
-func checkServiceKeys(file string, content []byte) error {
+func checkServiceKeys(file string, content []byte, r rules) error {
 	var doc, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(content))
 	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
@@ -193,20 +207,20 @@ func checkServiceKeys(file string, content []byte) error {
 		if slices.Contains(reservedServices, key.Value) {
 			return &ServicesError{File: file, Line: key.Line, Problem: fmt.Sprintf("service %q is our own", key.Value), Hint: "give it another name"}
 		}
-		if err := onlyKeys(file, "services."+key.Value, value, serviceKeys); err != nil {
+		if err := onlyKeys(file, "services."+key.Value, value, r.service); err != nil {
 			return err
 		}
 	}
-	return checkVolumeKeys(file, child(root, "volumes"))
+	return checkVolumeKeys(file, child(root, "volumes"), r)
 }
 
-func checkVolumeKeys(file string, volumes *yaml.Node) error {
+func checkVolumeKeys(file string, volumes *yaml.Node, r rules) error {
 	if volumes == nil || volumes.Kind != yaml.MappingNode {
 		return nil // nothing, or loading says what is wrong
 	}
 	for i := 0; i+1 < len(volumes.Content); i += 2 {
 		if value := volumes.Content[i+1]; value.Kind == yaml.MappingNode {
-			if err := onlyKeys(file, "volumes."+volumes.Content[i].Value, value, volumeKeys); err != nil {
+			if err := onlyKeys(file, "volumes."+volumes.Content[i].Value, value, r.volume); err != nil {
 				return err
 			}
 		}
@@ -298,8 +312,8 @@ func (s *Services) check(file string) error {
 	for _, name := range s.Names() {
 		svc := s.project.Services[name]
 		for _, v := range svc.Volumes {
-			if v.Type == types.VolumeTypeBind && HoldsSocket(v.Source) {
-				return &ServicesError{File: file, Problem: fmt.Sprintf("service %q mounts %s: an engine's socket is root on the host, read-only too", name, v.Source)}
+			if why := NeverShown(v.Source); v.Type == types.VolumeTypeBind && why != "" {
+				return &ServicesError{File: file, Problem: fmt.Sprintf("service %q mounts %s, which %s", name, v.Source, why)}
 			}
 		}
 		if svc.Build != nil && (svc.Build.Privileged || len(svc.Build.Entitlements) > 0 || svc.Build.Network == "host") {
@@ -318,16 +332,36 @@ func (s *Services) check(file string) error {
 	}
 	for name, v := range s.project.Volumes {
 		// The local driver's options can make a volume of any host directory.
-		if device := v.DriverOpts["device"]; device != "" && HoldsSocket(device) {
-			return &ServicesError{File: file, Problem: fmt.Sprintf("volume %q is %s: an engine's socket is root on the host", name, device)}
+		if device := v.DriverOpts["device"]; strings.HasPrefix(device, "/") && NeverShown(device) != "" {
+			return &ServicesError{File: file, Problem: fmt.Sprintf("volume %q is %s, which %s", name, device, NeverShown(device))}
 		}
 	}
 	return nil
 }
 
-// HoldsSocket reports whether a host path is, or contains, the place of an
-// engine's socket, which is root on the host, mounted read-only too.
-func HoldsSocket(source string) bool {
+// hostOnly are the host's directories that no container is given any part of,
+// read-only or not: through /proc/PID/root a process of the same user reaches, and
+// writes, all that it may; devices are no files; and an engine's own data is
+// everybody's.
+var hostOnly = []string{"/proc", "/sys", "/dev", "/var/lib/docker", "/var/lib/containerd", "/var/lib/containers"}
+
+// NeverShown returns why a host path may be mounted into no container, or "".
+func NeverShown(source string) string {
+	if holdsSocket(source) {
+		return "may hold an engine's socket, which is root on the host, read-only too"
+	}
+	clean := path.Clean("/" + filepath.ToSlash(source))
+	for _, dir := range hostOnly {
+		if clean == dir || strings.HasPrefix(clean, dir+"/") || strings.HasPrefix(dir, clean+"/") {
+			return "is, or holds, a part of " + dir + ", through which the host is reached, read-only too"
+		}
+	}
+	return ""
+}
+
+// holdsSocket reports whether a host path is, or contains, the place of an
+// engine's socket.
+func holdsSocket(source string) bool {
 	clean := filepath.ToSlash(filepath.Clean(source))
 	if below, ok := strings.CutPrefix(clean+"/", "/var/run/"); ok { // a link to /run
 		clean = path.Clean("/run/" + below)

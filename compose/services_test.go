@@ -154,9 +154,31 @@ func TestServicesSocketRefused(t *testing.T) {
 			if strings.HasPrefix(source, ".") && strings.Contains(text, "device") {
 				continue // the engine's driver takes absolute paths only
 			}
-			if e := servicesError(t, text, map[string]string{"SOCK": "/var/run/docker.sock"}); !strings.Contains(e.Problem, "an engine's socket is root on the host") {
+			if e := servicesError(t, text, map[string]string{"SOCK": "/var/run/docker.sock"}); !strings.Contains(e.Problem, "an engine's socket, which is root on the host") {
 				t.Errorf("%q: %v", text, e)
 			}
+		}
+	}
+}
+
+func TestNothingOfTheHostsOwnIsShown(t *testing.T) {
+	// A bind through which the host can be reached must be refused: a process of the same user writes through /proc/PID/root.
+	for _, source := range []string{"/proc", "/proc/1/root", "/proc/self", "/sys", "/dev", "/dev/shm", "/var/lib/docker", "/var/lib/docker/volumes/x", "/var/lib", "/var/lib/containers/storage", "/./proc"} {
+		for _, text := range []string{
+			one("volumes: ['" + source + ":/s:ro']"),
+			"services: {db: {image: x, volumes: ['vol:/s']}}\nvolumes: {vol: {driver: local, driver_opts: {type: none, o: bind, device: '" + source + "'}}}\n",
+		} {
+			if e := servicesError(t, text, nil); !strings.Contains(e.Problem, "through which the host is reached") {
+				t.Errorf("%q: %v", text, e)
+			}
+		}
+		if NeverShown(source) == "" {
+			t.Errorf("%s may be shown", source)
+		}
+	}
+	for _, source := range []string{"/srv", "/home/me/proc", "/procs", "/var/lib/dockerish", "/etc", "/home"} {
+		if why := NeverShown(source); why != "" {
+			t.Errorf("%s: %s", source, why)
 		}
 	}
 }
@@ -209,7 +231,7 @@ func FuzzParseServices(f *testing.F) {
 				t.Errorf("%q: service %s was accepted: %+v", text, name, svc)
 			}
 			for _, v := range svc.Volumes {
-				if v.Type == "bind" && HoldsSocket(v.Source) {
+				if v.Type == "bind" && NeverShown(v.Source) != "" {
 					t.Errorf("%q: service %s mounts %s", text, name, v.Source)
 				}
 			}

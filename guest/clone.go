@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -35,32 +37,39 @@ func (g *guest) setupClone() error {
 	if err != nil {
 		return err
 	}
-	aside := filepath.Join(g.workspace, cloneDir)
-	if !exists(filepath.Join(aside, ".git", wholeMark)) {
-		if exists(filepath.Join(g.workspace, ".git")) {
-			return errors.Join(g.checkOrigin(repo), os.RemoveAll(aside))
-		}
-		if err := g.refuseOccupied(repo); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(aside); err != nil {
-			return err
-		}
-		if err := g.cloneAside(repo, aside); err != nil {
-			return err
-		}
+	if err := os.Remove(g.fill(spec.FileNote)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // of a clone before
 	}
-	return g.moveIn(aside)
+	aside := filepath.Join(g.workspace, cloneDir)
+	if exists(filepath.Join(g.workspace, ".git")) {
+		if err := g.checkOrigin(repo, g.workspace); err != nil {
+			return err
+		}
+		return os.RemoveAll(aside) // its .git was moved, and a kill came
+	}
+	if exists(filepath.Join(aside, ".git", wholeMark)) && g.checkOrigin(repo, aside) == nil {
+		return g.moveIn(repo, aside)
+	}
+	if err := g.refuseOccupied(repo, ""); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
+	if err := g.cloneAside(repo, aside); err != nil {
+		return err
+	}
+	return g.moveIn(repo, aside)
 }
 
 // checkOrigin refuses a work tree that is another repository's.
-func (g *guest) checkOrigin(repo spec.Repo) error {
-	origin, err := g.git("config", "--get", "remote.origin.url")
+func (g *guest) checkOrigin(repo spec.Repo, dir string) error {
+	origin, err := g.git("-C", dir, "config", "--get", "remote.origin.url")
 	if origin = strings.TrimSpace(origin); err != nil || origin == "" {
 		return fmt.Errorf("%s holds a repository without an origin, and %s was asked for; %s", g.workspace, repo.URL, g.otherWays())
 	}
 	if !repo.Same(origin) {
-		return fmt.Errorf("%s holds a clone of %s, and %s was asked for; %s", g.workspace, withoutUserinfo(origin), repo.URL, g.otherWays())
+		return fmt.Errorf("%s holds a clone of %s, and %s was asked for; %s", g.workspace, spec.WithoutUserinfo(origin), repo.URL, g.otherWays())
 	}
 	return nil
 }
@@ -69,31 +78,25 @@ func (g *guest) otherWays() string {
 	return fmt.Sprintf("keep it: agent-container redeploy %s --no-repo; or take another NAME", g.name)
 }
 
-// withoutUserinfo drops what stands before the host of a URL: somebody may have
-// put a token there.
-func withoutUserinfo(url string) string {
-	scheme, rest, ok := strings.Cut(url, "://")
-	if !ok {
-		return url
-	}
-	host, path, _ := strings.Cut(rest, "/")
-	return scheme + "://" + host[strings.LastIndex(host, "@")+1:] + "/" + path
-}
-
 // refuseOccupied refuses a workspace that holds anything but a clone of ours
-// that was begun.
-func (g *guest) refuseOccupied(repo spec.Repo) error {
-	entries, err := os.ReadDir(g.workspace)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Name() != cloneDir {
-			return fmt.Errorf("%s holds %s and is no clone of %s; move it away: agent-container exec %s; or %s",
-				g.workspace, spec.Printable(e.Name(), 60), repo.URL, g.name, g.otherWays())
+// that was begun. name is what is in the way, or empty to look.
+func (g *guest) refuseOccupied(repo spec.Repo, name string) error {
+	if name == "" {
+		entries, err := os.ReadDir(g.workspace)
+		if err != nil {
+			return err
 		}
+		i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return e.Name() != cloneDir })
+		if i < 0 {
+			return nil
+		}
+		name = entries[i].Name()
 	}
-	return nil
+	look := "agent-container exec " + g.name
+	if g.mode == spec.Headless { // its container ends
+		look = "agent-container redeploy " + g.name + " --mode idle"
+	}
+	return fmt.Errorf("%s holds %s and is no clone of %s; move it away: %s; or %s", g.workspace, spec.Printable(name, 60), repo.URL, look, g.otherWays())
 }
 
 // cloneAside makes a whole clone in dir: history, the work tree of the ref, what
@@ -112,8 +115,16 @@ func (g *guest) cloneAside(repo spec.Repo, dir string) error {
 	if err := c.clone(dir); err != nil {
 		return err
 	}
-	if exists(filepath.Join(dir, ".gitmodules")) {
-		if err := c.git("-C", dir, "submodule", "update", "--init", "--recursive", "--progress"); err != nil {
+	if _, err := os.Lstat(filepath.Join(dir, cloneDir)); err == nil {
+		return fmt.Errorf("the repository has an entry %s, which is where clones are made", cloneDir)
+	}
+	if modules, err := os.ReadFile(filepath.Join(dir, ".gitmodules")); err == nil {
+		if bytes.Contains(modules, []byte("@")) || bytes.Contains(modules, []byte("ssh://")) {
+			if err := g.makeSSHKey(); err != nil {
+				return wrap("SSH key", err)
+			}
+		}
+		if err := c.run("-C", dir, "submodule", "update", "--init", "--recursive", "--progress"); err != nil {
 			return wrap("submodules", err)
 		}
 	}
@@ -122,31 +133,61 @@ func (g *guest) cloneAside(repo spec.Repo, dir string) error {
 			return err
 		}
 	}
+	// The mark must not outlive what it speaks of: git itself does not wait for the
+	// disk.
+	g.progressed("writing it out")
+	if err := syncDisk(dir); err != nil {
+		return err
+	}
+	g.progressed("moving it")
 	return os.WriteFile(filepath.Join(dir, ".git", wholeMark), nil, 0o600)
 }
 
 // moveIn moves a whole clone into the workspace. It goes on where a kill has
-// interrupted it.
-func (g *guest) moveIn(aside string) error {
+// interrupted it, and replaces nothing: what somebody has put there meanwhile is
+// refused.
+func (g *guest) moveIn(repo spec.Repo, aside string) error {
 	entries, err := os.ReadDir(aside)
 	if err != nil {
+		return err
+	}
+	move := func(name string) error {
+		err := moveNew(filepath.Join(aside, name), filepath.Join(g.workspace, name))
+		if errors.Is(err, fs.ErrExist) {
+			return g.refuseOccupied(repo, name)
+		}
 		return err
 	}
 	for _, e := range entries {
 		if e.Name() == ".git" {
 			continue
 		}
-		if err := os.Rename(filepath.Join(aside, e.Name()), filepath.Join(g.workspace, e.Name())); err != nil {
+		if err := move(e.Name()); err != nil {
 			return err
 		}
 	}
 	if err := syncDisk(g.workspace); err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(aside, ".git"), filepath.Join(g.workspace, ".git")); err != nil {
+	if err := move(".git"); err != nil {
 		return err
 	}
 	return errors.Join(os.Remove(filepath.Join(g.workspace, ".git", wholeMark)), os.Remove(aside))
+}
+
+// moveNew renames from to to, unless there is anything.
+func moveNew(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) { // a file system that cannot promise it
+		if _, err := os.Lstat(to); err == nil {
+			return fs.ErrExist
+		}
+		return os.Rename(from, to)
+	}
+	if err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
 }
 
 // syncDisk writes out the file system that holds dir, so that a power cut after

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,19 +38,19 @@ func (c *cloning) clone(dir string) error {
 	case c.repo.Ref != "":
 		args = append(args, "--branch", c.repo.Ref)
 	}
-	if err := c.git(append(args, "--", c.repo.URL, dir)...); err != nil || !commit {
+	if err := c.run(append(args, "--", c.repo.URL, dir)...); err != nil || !commit {
 		return err
 	}
-	if _, err := c.guest.git("-C", dir, "cat-file", "-e", c.repo.Ref+"^{commit}"); err != nil {
+	if _, err := c.git("-C", dir, "cat-file", "-e", c.repo.Ref+"^{commit}"); err != nil {
 		fetch := []string{"-C", dir, "fetch", "--progress"}
 		if c.job.Depth > 0 {
 			fetch = append(fetch, "--depth", strconv.Itoa(c.job.Depth))
 		}
-		if err := c.git(append(fetch, "origin", c.repo.Ref)...); err != nil {
+		if err := c.run(append(fetch, "origin", c.repo.Ref)...); err != nil {
 			return err
 		}
 	}
-	return c.git("-C", dir, "checkout", "--progress", "--detach", c.repo.Ref, "--")
+	return c.run("-C", dir, "checkout", "--progress", "--detach", c.repo.Ref, "--")
 }
 
 // cloneConfig holds for the clone alone. Whoever wrote the repository is not
@@ -66,9 +67,9 @@ var cloneConfig = []string{
 // key of that host is refused ever after.
 const sshCommand = "ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new -o ConnectTimeout=20 -o ServerAliveInterval=15 -o ServerAliveCountMax=4"
 
-// git runs one git that may take long. What it says goes to the container's log,
+// run runs one git that may take long. What it says goes to the container's log,
 // its progress to the status; a phase that is over ends it with its children.
-func (c *cloning) git(args ...string) error {
+func (c *cloning) run(args ...string) error {
 	var config []string
 	for _, kv := range cloneConfig {
 		config = append(config, "-c", kv)
@@ -84,15 +85,40 @@ func (c *cloning) git(args ...string) error {
 	cmd.WaitDelay = time.Second // a child of git's may hold its output open
 	said := &gitOutput{secrets: c.secrets(), progressed: c.progressed}
 	cmd.Stdout, cmd.Stderr = said, said
+	watched := make(chan struct{})
+	go c.watchLFS(watched)
 	err = cmd.Run()
+	close(watched)
 	said.flush()
 	switch {
 	case c.ctx.Err() != nil:
 		return c.ctx.Err()
-	case err != nil:
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // git has ended well; a connection of ssh's goes on
 		return c.explain(said.lines, err)
 	}
 	return nil
+}
+
+// lfsProgress is where git-lfs notes how far it is: to git it says nothing while
+// one large object comes.
+func (c *cloning) lfsProgress() string { return c.fill("lfs-progress") }
+
+// watchLFS tells what git-lfs notes, until done.
+func (c *cloning) watchLFS(done <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var size int64
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			if info, err := os.Stat(c.lfsProgress()); err == nil && info.Size() != size {
+				size = info.Size()
+				c.progressed("LFS objects")
+			}
+		}
+	}
 }
 
 // cloneEnvironment is the environment of a job without what would make this git
@@ -107,7 +133,7 @@ func (c *cloning) cloneEnvironment() ([]string, error) {
 		protocols = "http:" + protocols
 	}
 	return append(env, "HOME="+c.home, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols,
-		"GIT_SSH_COMMAND="+sshCommand, "GIT_SSH_VARIANT=ssh", "GIT_LFS_FORCE_PROGRESS=1"), err
+		"GIT_SSH_COMMAND="+sshCommand, "GIT_SSH_VARIANT=ssh", "GIT_LFS_PROGRESS="+c.lfsProgress()), err
 }
 
 // gitOutput splits what git says into progress, which is told on, and lines,
@@ -157,52 +183,83 @@ func (o *gitOutput) line(text string) {
 	o.lines = o.lines[max(0, len(o.lines)-maxGitLines):]
 }
 
-// explain turns git's last words into the reason of the failure.
-func (c *cloning) explain(lines []string, err error) error {
-	all := strings.Join(lines, "\n")
-	has := func(texts ...string) bool {
-		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(all, t) })
-	}
-	last := err.Error()
+// reasons are what git and ssh say, with the host that said it.
+var (
+	askedLogin = regexp.MustCompile(`could not read (?:Username|Password) for '(?:https?://)?(?:[^'@]*@)?([^'/]+)`)
+	wrongLogin = regexp.MustCompile(`(?:Authentication failed for|unable to access) 'https?://(?:[^'@/]*@)?([^'/]+)[^']*'(?:$|: The requested URL returned error: 40[13])`)
+	unknownKey = regexp.MustCompile(`(?:^|@)([^@: ]+): Permission denied \(`)
+	changedKey = regexp.MustCompile(`[Hh]ost key for (\S+) has changed`)
+	otherKey   = regexp.MustCompile(`Host key verification failed`)
+	missingRef = regexp.MustCompile(`Remote branch .* not found|couldn't find remote ref|not our ref`)
+	lfsFailed  = regexp.MustCompile(`Error downloading object|batch response: `)
+	sshSays    = regexp.MustCompile(`^(?:ssh: |Connection |Timeout, server |kex_exchange_identification: |ERROR: )`)
+	gitSays    = regexp.MustCompile(`^(?:fatal|error): `)
+	noneSays   = regexp.MustCompile(`Could not read from remote repository`)
+)
+
+// find returns what pattern finds first in lines: its group, or the whole line.
+func find(lines []string, pattern *regexp.Regexp) string {
 	for _, l := range lines {
-		if strings.HasPrefix(l, "fatal: ") || strings.HasPrefix(l, "error: ") || strings.HasPrefix(l, "ERROR: ") {
-			last = l
-			if !strings.Contains(l, "Could not read from remote repository") {
-				break // the first says what happened, the others what followed
+		if m := pattern.FindStringSubmatch(l); m != nil {
+			if len(m) > 1 {
+				return m[1]
 			}
+			return l
 		}
 	}
-	for _, l := range lines { // LFS: what failed, before what git makes of it
-		if strings.Contains(l, "Error downloading object") || strings.Contains(l, "batch response: ") {
-			last = "LFS: " + l
-		}
-	}
-	variable := c.job.Credentials[c.repo.TokenHost()]
-	switch {
-	case c.repo.SSH && has("Permission denied ("):
+	return ""
+}
+
+// explain turns git's words into the reason of the failure. Each is about the
+// host that it names, which may be a submodule's, an LFS server's or one behind a
+// redirect.
+func (c *cloning) explain(lines []string, err error) error {
+	own, _, _ := strings.Cut(c.repo.Host, ":") // ssh names the host without its port
+	if host := find(lines, unknownKey); c.repo.SSH && strings.EqualFold(host, own) {
 		return errPending
-	case has("REMOTE HOST IDENTIFICATION HAS CHANGED"), has("Host key verification failed"):
-		return fmt.Errorf("%s shows another host key than before; if that is right, forget the old one: agent-container exec %s ssh-keygen -R %s",
-			c.repo.Host, c.name, knownHost(c.repo.Host))
-	case has("could not read Username", "could not read Password") && variable == "":
-		return fmt.Errorf("%s asks for a login; name the variable that holds a token for it in settings.yaml, git.credentials, and pass it with --env", c.repo.Host)
-	case has("could not read Username", "could not read Password"):
-		return fmt.Errorf("%s asks for a login; pass a token with --env %s", c.repo.Host, variable)
-	case has("Authentication failed", "The requested URL returned error: 401", "The requested URL returned error: 403") && variable != "":
-		return fmt.Errorf("%s refused the token in %s (%s)", c.repo.Host, variable, last)
-	case has("Remote branch ", "couldn't find remote ref", "not our ref"):
+	} else if host != "" && (c.repo.SSH || find(lines, noneSays) != "") {
+		return fmt.Errorf("%s does not know this container's SSH key; register it there: agent-container ssh-key show %s", host, c.name)
+	}
+	if host := find(lines, changedKey); host != "" {
+		return fmt.Errorf("%s shows another host key than before; if that is right, forget the old one: agent-container exec %s ssh-keygen -R '%s'", host, c.name, host)
+	}
+	if host := find(lines, askedLogin); host != "" {
+		return c.wantsLogin(strings.ToLower(host))
+	}
+	last := c.lastWord(lines, err)
+	if host := strings.ToLower(find(lines, wrongLogin)); host != "" && c.job.Credentials[host] != "" {
+		return fmt.Errorf("%s refused the token in %s (%s)", host, c.job.Credentials[host], last)
+	}
+	if find(lines, missingRef) != "" && c.repo.Ref != "" {
 		return fmt.Errorf("%s has no branch, tag or commit %s", c.repo.URL, c.repo.Ref)
 	}
 	return errors.New(last)
 }
 
-// knownHost is host as ssh writes it in known_hosts.
-func knownHost(host string) string {
-	name, port, ok := strings.Cut(host, ":")
-	if !ok || port == "22" {
-		return name
+func (c *cloning) wantsLogin(host string) error {
+	variable := c.job.Credentials[host]
+	env, _ := c.userEnvironment() // an unreadable one was the end of the set-up
+	switch {
+	case variable == "":
+		return fmt.Errorf("%s asks for a login; name the variable that holds a token for it in settings.yaml, git.credentials, and pass it with --env", host)
+	case lookup(env, variable) == "":
+		return fmt.Errorf("%s asks for a login; pass a token with --env %s", host, variable)
 	}
-	return "[" + name + "]:" + port
+	return fmt.Errorf("%s asks for a login, and what is in %s is no token", host, variable)
+}
+
+// lastWord is the line that says what happened: of LFS, of ssh, or the first of
+// git's own; those after it say what followed.
+func (c *cloning) lastWord(lines []string, err error) string {
+	if l := find(lines, lfsFailed); l != "" {
+		return "LFS: " + l
+	}
+	for _, pattern := range []*regexp.Regexp{sshSays, otherKey, gitSays} {
+		if l := find(lines, pattern); l != "" {
+			return l
+		}
+	}
+	return err.Error()
 }
 
 // credential is git's credential helper for the hosts that a token is named for.

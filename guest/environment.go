@@ -98,6 +98,7 @@ func (g *guest) runWithEnvironment(args []string) error {
 	if err != nil {
 		return err
 	}
+	env = knownTerminal(env)
 	if path := lookup(env, "PATH"); path != "" {
 		os.Setenv("PATH", path) // LookPath reads the process's own
 	}

@@ -123,6 +123,12 @@ func (g *guest) startSession() error {
 func (g *guest) hold([]string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	if s, err := g.readStatus(); err == nil && s.State == spec.Starting {
+		// The phase was killed, for its memory most likely, and could not say so.
+		if err := g.setStatus(spec.Status{State: spec.Failed, Phase: s.Phase, Reason: "it was killed"}); err != nil {
+			say("error: %v", err)
+		}
+	}
 	<-signals
 	switch g.mode {
 	case spec.Idle:

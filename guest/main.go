@@ -1,6 +1,6 @@
 // Command guest is our program inside the images: it prepares the container,
 // keeps its status and the run record, and runs the agent. entrypoint.sh calls
-// its verbs in order; the CLI calls "env" and "status" by exec.
+// its verbs in order; the CLI calls "env", "look" and "status" by exec.
 package main
 
 import (
@@ -44,6 +44,7 @@ var verbs = map[string]func(g *guest, args []string) error{
 	"hold":        (*guest).hold,
 	"interactive": (*guest).interactive,
 	"login":       (*guest).login,
+	"look":        (*guest).look,
 	"phase":       (*guest).phase,
 	"ssh-key":     (*guest).sshKey,
 	"status":      (*guest).status,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -139,9 +140,11 @@ const minSecret = 8
 func (g *guest) secrets() [][]byte {
 	var list [][]byte
 	env, _ := g.userEnvironment() // an unreadable one was the end of the set-up
+	job, _ := g.job()
+	tokens := slices.Collect(maps.Values(job.Credentials))
 	for _, e := range env {
 		name, value, _ := strings.Cut(e, "=")
-		known := slices.Contains(g.agent.Keys, name)
+		known := slices.Contains(g.agent.Keys, name) || slices.Contains(tokens, name)
 		for _, w := range secretWords {
 			known = known || strings.Contains(strings.ToUpper(name), w)
 		}

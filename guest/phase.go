@@ -51,12 +51,15 @@ func (g *guest) runPhase(name string) error {
 	}
 	limit := g.startLimit()
 	over := time.NewTimer(limit)
-	told := ""
+	told, at := spec.Status{State: spec.Starting, Phase: name}, time.Now()
 	g.progressed = func(what string) {
 		over.Reset(limit)
-		if what != "" && what != told {
-			told = what
-			_ = g.setStatus(spec.Status{State: spec.Starting, Phase: name + ": " + what}) // for people; the phase goes on
+		if what != "" {
+			told.Phase = name + ": " + what
+		}
+		if time.Since(at) > time.Second { // also unchanged: whoever waits looks at its age
+			at = time.Now()
+			_ = g.setStatus(told) // for people; the phase goes on
 		}
 	}
 	var cancel context.CancelFunc

@@ -69,7 +69,7 @@ func (g *guest) completeRepository(r *spec.Record) {
 		end.Truncated = end.Truncated || err != nil
 	}
 	g.changedPaths(end)
-	g.countUnpushed(end)
+	_ = g.countUnpushed(end) // what is not known is no alarm
 	if err := g.writeDiff(r.ID, start); err != nil {
 		r.Notes = append(r.Notes, "the changes could not be kept: "+spec.Printable(err.Error(), 300))
 	}
@@ -77,16 +77,16 @@ func (g *guest) completeRepository(r *spec.Record) {
 
 // countUnpushed counts the commits that exist nowhere but here. Without a
 // remote there is nowhere to push to, and nothing is counted.
-func (g *guest) countUnpushed(r *spec.Repository) {
+func (g *guest) countUnpushed(r *spec.Repository) error {
 	remotes, err := g.git("remote")
-	if r.Remote = err == nil && strings.TrimSpace(remotes) != ""; !r.Remote {
-		return
+	if r.Remote = err == nil && strings.TrimSpace(remotes) != ""; !r.Remote || r.StartCommit+r.EndCommit == "" {
+		return err
 	}
 	out, err := g.git("rev-list", "--count", "HEAD", "--branches", "--not", "--remotes")
-	if err != nil {
-		return // no commit at all
+	if err == nil {
+		r.Unpushed, err = strconv.Atoi(strings.TrimSpace(out))
 	}
-	r.Unpushed, _ = strconv.Atoi(strings.TrimSpace(out)) // git prints a number
+	return err
 }
 
 // emptyTree is git's name for a tree without files.

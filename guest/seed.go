@@ -56,6 +56,9 @@ func (g *guest) seedClaude() error {
 	setDefault(doc, "lastOnboardingVersion", g.agentVersion())
 	setDefault(doc, "theme", "dark")
 	setDefault(doc, "bypassPermissionsModeAccepted", true)
+	// "Make auto mode your default?", which it asks where the configuration says
+	// that nothing is to be asked.
+	setDefault(doc, "hasSeenAutoDefaultNudge", true)
 	if project := object(object(doc, "projects"), g.workspace); project != nil {
 		setDefault(project, "hasTrustDialogAccepted", true)
 	}

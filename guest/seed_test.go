@@ -48,17 +48,17 @@ const workspaceMark = "WORKSPACE" // in the tables below, for the box's workspac
 
 func TestSeedClaude(t *testing.T) {
 	// Claude's questions must be answered where they are open; every answer that is there must stay.
-	const rest = `"lastOnboardingVersion":"","theme":"dark","bypassPermissionsModeAccepted":true`
+	const rest = `"lastOnboardingVersion":"","theme":"dark","bypassPermissionsModeAccepted":true,"hasSeenAutoDefaultNudge":true`
 	const trusted = `"projects":{"WORKSPACE":{"hasTrustDialogAccepted":true}}`
 	for name, c := range map[string]struct{ before, key, want string }{
 		"fresh": {"absent", "", `{"hasCompletedOnboarding":true,` + rest + `,` + trusted + `,"customApiKeyResponses":null}`},
 		"key of the environment": {"absent", "sk-ant-0123456789abcdefghijKLMNOPQRST", `{"hasCompletedOnboarding":true,` + rest + `,` + trusted +
 			`,"customApiKeyResponses":{"approved":["abcdefghijKLMNOPQRST"]}}`},
 		"short key": {"{}", "short", `{"hasCompletedOnboarding":true,` + rest + `,` + trusted + `,"customApiKeyResponses":{"approved":["short"]}}`},
-		"answers stay": {`{"hasCompletedOnboarding":false,"theme":"light","lastOnboardingVersion":"1.0","bypassPermissionsModeAccepted":false,
+		"answers stay": {`{"hasCompletedOnboarding":false,"theme":"light","lastOnboardingVersion":"1.0","bypassPermissionsModeAccepted":false,"hasSeenAutoDefaultNudge":false,
 			"projects":{"/other":{"x":1},"WORKSPACE":{"hasTrustDialogAccepted":false,"history":["a"]}},
 			"customApiKeyResponses":{"approved":["old"],"rejected":["no"]},"more":{"deep":[1,{"a":null}]}}`, "k",
-			`{"hasCompletedOnboarding":false,"theme":"light","lastOnboardingVersion":"1.0","bypassPermissionsModeAccepted":false,
+			`{"hasCompletedOnboarding":false,"theme":"light","lastOnboardingVersion":"1.0","bypassPermissionsModeAccepted":false,"hasSeenAutoDefaultNudge":false,
 			"projects":{"/other":{"x":1},"WORKSPACE":{"hasTrustDialogAccepted":false,"history":["a"]}},
 			"customApiKeyResponses":{"approved":["old","k"],"rejected":["no"]},"more":{"deep":[1,{"a":null}]}}`},
 		"other shapes stay": {`{"projects":"none","customApiKeyResponses":[1]}`, "k", `{"hasCompletedOnboarding":true,` + rest + `,"projects":"none","customApiKeyResponses":[1]}`},

@@ -9,9 +9,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -222,13 +224,35 @@ func (g *guest) startSSHD() error {
 }
 
 // login is what sshd runs for every session: the session's command or a shell,
-// with the environment that a job has.
+// with the environment that a job has, and where an exec begins.
 func (g *guest) login([]string) error {
-	argv := []string{"bash"} // no login shell: /etc/profile would set PATH anew, over the user's own
+	os.Unsetenv("MAIL")       // sshd's idea; there is none
+	_ = os.Chdir(g.workspace) // without it, in the home
+	argv := []string{"bash"}  // no login shell: /etc/profile would set PATH anew, over the user's own
 	if command := os.Getenv("SSH_ORIGINAL_COMMAND"); command != "" {
-		argv = []string{"bash", "-c", command}
+		return g.runCommand(command)
 	}
 	return g.runWithEnvironment(argv)
+}
+
+// runCommand runs a session's command and ends as it does. One that a signal ends
+// gives 128 and its number, as a shell says it: sshd would pass the signal on, and
+// ssh knows no other word for that than 255, its own trouble.
+func (g *guest) runCommand(command string) error {
+	cmd := exec.Command("/proc/self/exe", "env", "bash", "-c", command)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// The terminal's signals are the command's; caught, not ignored, which it would
+	// inherit.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGQUIT)
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return exitStatus(128 + int(status.Signal()))
+	}
+	return exitStatus(exit.ExitCode())
 }
 
 // restoreEnvironment sets what the container's environment had when sshd was

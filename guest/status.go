@@ -82,17 +82,17 @@ func (g *guest) checkStatus() error {
 // waitStatus polls: the file changes a few times in a second and then never.
 func (g *guest) waitStatus() error {
 	var last spec.Status
-	began, changed, limit := time.Now(), time.Now(), g.startLimit()
+	began, limit := time.Now(), g.startLimit()
 	for {
 		s, err := g.readStatus()
 		if err == nil && s.State != spec.Starting {
 			fmt.Println(s)
 			return nil
 		}
-		if err == nil && s != last {
-			last, changed = s, time.Now()
+		if err == nil {
+			last = s
 		}
-		if time.Since(changed) > limit+answerTime {
+		if g.statusAge(last, began) > limit+answerTime {
 			fmt.Println(spec.Status{State: spec.Failed, Phase: phaseOr(last.Phase), Reason: fmt.Sprintf("no progress for %s", limit)})
 			return nil
 		}
@@ -102,6 +102,17 @@ func (g *guest) waitStatus() error {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// statusAge is how long ago the status was last written; a phase writes it again
+// while it makes progress. Without one, or before the first phase, whose status
+// the host has filled by its own clock, it is the time since began.
+func (g *guest) statusAge(s spec.Status, began time.Time) time.Duration {
+	info, err := os.Lstat(g.fill(spec.FileStatus))
+	if err != nil || s.Phase == spec.PhaseContainer {
+		return time.Since(began)
+	}
+	return time.Since(info.ModTime())
 }
 
 func phaseOr(phase string) string {

@@ -54,6 +54,23 @@ func TestStatusIsNotTrusted(t *testing.T) {
 	}
 }
 
+func TestStatusWaitLooksAtTheStatusAge(t *testing.T) {
+	// A status that is not written again must be no progress, but for the one that the host has filled, by whatever clock.
+	old := time.Now().Add(-time.Hour)
+	for line, want := range map[string]string{
+		"starting container": "starting container\n", "starting seed": "failed seed: no progress for 1m0s\n",
+	} {
+		b := newBox(t, "claude", spec.Idle)
+		b.fill(spec.FileStatus, line+"\n")
+		if err := os.Chtimes(filepath.Join(b.p.RunDir, spec.FileStatus), old, old); err != nil {
+			t.Fatal(err)
+		}
+		if code, out, stderr := b.guest("status", "wait"); code != 0 || out != want {
+			t.Errorf("%s: exit %d, %q, want %q\n%s", line, code, out, want, stderr)
+		}
+	}
+}
+
 func TestStatusWait(t *testing.T) {
 	// Waiting must go on through the phases and end with the final line at once.
 	for _, final := range []string{"ready", "failed seed: no room"} {

@@ -21,13 +21,16 @@ type Command struct {
 	Argv   []string  // program, looked up on PATH, and its arguments
 	Stdin  io.Reader // nil reads from an empty input, never from the terminal
 	Stdout io.Writer // nil discards
-	Stderr io.Writer // nil keeps the last lines for the error
+	Stderr io.Writer // nil keeps the last lines for the error, see also KeepStderr
 	Dir    string    // working directory; empty means the caller's
 
 	// Foreground leaves the program in our process group, which it needs to
 	// read a terminal; it gets Ctrl-C itself then. Otherwise it runs in a group
 	// of its own, so that Ctrl-C reaches us alone and we decide.
 	Foreground bool
+
+	// KeepStderr keeps the last lines for the error also where Stderr is set.
+	KeepStderr bool
 
 	// Grace is how long the program may take to end after TERM before it is
 	// killed; 0 means three seconds.
@@ -44,7 +47,7 @@ type Runner struct {
 type ExitError struct {
 	Argv   []string
 	Code   int    // exit status, or 128 + the signal's number
-	Stderr string // its last lines, where they were not sent elsewhere
+	Stderr string // its last lines, where they were kept
 }
 
 func (e *ExitError) Error() string {
@@ -83,17 +86,18 @@ func (r *Runner) Run(ctx context.Context, c Command) error {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = c.Stdin, c.Stdout, c.Stderr, c.Dir, r.Env
 	kept := &tail{limit: keepStderr}
-	if c.Stderr == nil {
+	switch {
+	case c.Stderr == nil:
 		cmd.Stderr = kept
+	case c.KeepStderr:
+		cmd.Stderr = io.MultiWriter(c.Stderr, kept)
 	}
 	if cmd.WaitDelay = c.Grace; c.Grace == 0 {
 		cmd.WaitDelay = defaultGrace
 	}
 	group := !c.Foreground
-	if group {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		endWithUs(cmd.SysProcAttr)
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: group}
+	endWithUs(cmd.SysProcAttr)
 	cmd.Cancel = func() error { return end(cmd.Process.Pid, group) }
 	err := cmd.Run()
 	if group && ctx.Err() != nil && cmd.Process != nil {

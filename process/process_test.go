@@ -71,6 +71,18 @@ func TestRunStderrElsewhere(t *testing.T) {
 	}
 }
 
+func TestRunKeepsStderrToo(t *testing.T) {
+	// What goes elsewhere must be in the error as well where that was asked for.
+	var elsewhere bytes.Buffer
+	c := sh("echo reason >&2; exit 3")
+	c.Stderr, c.KeepStderr = &elsewhere, true
+	err := new(Runner).Run(t.Context(), c)
+	var exit *ExitError
+	if !errors.As(err, &exit) || exit.Stderr != "reason\n" || elsewhere.String() != "reason\n" {
+		t.Errorf("%v, elsewhere %q", err, elsewhere.String())
+	}
+}
+
 func TestRunNotFound(t *testing.T) {
 	// A program that is not on PATH must be told apart from one that failed.
 	for _, path := range []string{"", t.TempDir()} {

@@ -49,9 +49,9 @@ var Keys = []Key{
 	{Name: "agent", Values: strings.Join(spec.AgentNames(), ", "), Default: spec.Agents[0].Name, Doc: "the agent of a new deployment",
 		check: func(v string) error { _, err := spec.LookupAgent(v); return err }, project: choice},
 	{Name: "mode", Values: words(spec.Modes), Default: string(spec.Modes[0]), Doc: "the mode of a new deployment",
-		check: oneOf(texts(spec.Modes)...), project: choice},
+		check: oneOf(spec.Texts(spec.Modes)...), project: choice},
 	{Name: "workspace", Values: words(spec.Workspaces), Default: string(spec.Workspaces[0]), Doc: "what is mounted at /workspace",
-		check: oneOf(texts(spec.Workspaces)...), project: choice},
+		check: oneOf(spec.Texts(spec.Workspaces)...), project: choice},
 	{Name: "headless_restart", Values: "no, on-failure, on-failure:N", Default: "no", Doc: "how often a failed job is started again; every attempt is billed",
 		check: func(v string) error { _, err := spec.ParseRestart(v); return err }, project: narrows, narrower: fewerRestarts},
 	{Name: "record_task", Values: "true, false", Default: "true", Doc: "whether run records hold the task's text",
@@ -135,7 +135,9 @@ func ParsePids(text string) (int64, error) {
 	return n, nil
 }
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// tokenShape is how the tokens of well-known servers begin, as far as they could
+// be a variable's name.
+var tokenShape = regexp.MustCompile(`^(gh[pousr]_|github_pat_|glpat|sk_)`)
 
 // ParseCredentials reads "HOST=NAME HOST=NAME": the variable that holds the
 // token for an https git server, by host in lower case, with the port where the
@@ -148,8 +150,10 @@ func ParseCredentials(text string) (map[string]string, error) {
 		switch {
 		case !spec.ValidHost(host):
 			return nil, fmt.Errorf("%q is not a host", host)
-		case !variable.MatchString(name) || strings.HasPrefix(name, spec.EnvPrefix):
+		case !spec.ValidVariable(name) || strings.HasPrefix(name, spec.EnvPrefix):
 			return nil, fmt.Errorf("%s: takes the name of a variable, never a token", host) // it may be one: not shown
+		case tokenShape.MatchString(name):
+			return nil, fmt.Errorf("%s: takes the name of a variable, and this looks like a token", host)
 		case hosts[host] != "":
 			return nil, fmt.Errorf("%s is there twice", host)
 		}
@@ -223,12 +227,4 @@ func autoNoneOrPath(v string) error {
 	return fmt.Errorf("%q is not auto, none or an absolute path without a comma", v)
 }
 
-func texts[T ~string](list []T) []string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = string(v)
-	}
-	return out
-}
-
-func words[T ~string](list []T) string { return strings.Join(texts(list), ", ") }
+func words[T ~string](list []T) string { return strings.Join(spec.Texts(list), ", ") }

@@ -59,7 +59,7 @@ func Load(configDir, cwd string, env func(string) string) (*Settings, error) {
 	if err := s.loadFile(filepath.Join(configDir, FileName), false); err != nil {
 		return nil, err
 	}
-	s.Project = findProject(cwd)
+	s.Project = FindProject(cwd)
 	if s.Project != "" {
 		if err := s.loadFile(filepath.Join(s.Project, ProjectDir, FileName), true); err != nil {
 			return nil, err
@@ -74,9 +74,9 @@ func (s *Settings) Get(name string) Value { return s.values[name] }
 // Set overrides a key, for a flag or what was detected.
 func (s *Settings) Set(name, text, origin string) { s.values[name] = Value{text, origin} }
 
-// findProject returns the nearest directory at or above dir that holds a
-// project folder.
-func findProject(dir string) string {
+// FindProject returns the nearest directory at or above dir that holds a
+// project folder, or "".
+func FindProject(dir string) string {
 	for {
 		if info, err := os.Stat(filepath.Join(dir, ProjectDir)); err == nil && info.IsDir() {
 			return dir

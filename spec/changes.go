@@ -32,10 +32,16 @@ func changes(prefix string, a, b reflect.Value) []Change {
 			list = append(list, changes(name+".", a.Field(i), b.Field(i))...)
 			continue
 		}
+		if name == "memory_bytes" {
+			from, to = memory(from.(int64)), memory(to.(int64))
+		}
 		list = append(list, Change{prefix + name, render(from), render(to)})
 	}
 	return list
 }
+
+// memory is an amount of memory, written as a user types it where it is round.
+type memory int64
 
 // render gives a value the form in which a user types it.
 func render(v any) string {
@@ -50,6 +56,26 @@ func render(v any) string {
 		if v == 0 {
 			return "(none)"
 		}
+	case float64:
+		if v == 0 {
+			return "(none)"
+		}
+	case memory:
+		return v.String()
 	}
 	return fmt.Sprint(v)
+}
+
+func (m memory) String() string {
+	if m == 0 {
+		return "(none)"
+	}
+	n, unit := int64(m), ""
+	for _, next := range []string{"k", "m", "g"} {
+		if n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, next
+	}
+	return fmt.Sprint(n) + unit
 }

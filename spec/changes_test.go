@@ -15,13 +15,14 @@ func TestChanges(t *testing.T) {
 	to.WorkspaceDir = ""
 	to.EnvNames = []string{"A", "C"}
 	to.Restart = Restart{}
-	to.Limits.CPUs, to.Limits.Run = 2, 0
+	to.Limits.CPUs, to.Limits.Run, to.Limits.MemoryBytes = 2, 0, 3<<29
 	to.RecordTask = false
 	want := []string{
 		"agent: claude -> pi",
 		"workspace_dir: /src -> (none)",
 		"env_names: [A B] -> [A C]",
 		"restart: on-failure:3 -> no",
+		"limits.memory_bytes: 1g -> 1536m",
 		"limits.cpus: 1.5 -> 2",
 		"limits.timeout: 1h0m0s -> (none)",
 		"record_task: true -> false",
@@ -35,6 +36,18 @@ func TestChanges(t *testing.T) {
 	}
 	if same := Changes(valid(), valid()); len(same) > 0 {
 		t.Errorf("equal specs differ: %v", same)
+	}
+}
+
+func TestChangesOfLimits(t *testing.T) {
+	// An amount of memory must be told exactly, in the unit in which it is round, and no limit as none.
+	for n, want := range map[int64]string{0: "(none)", 1000: "1000", 1024: "1k", 5 << 20: "5m", 4 << 30: "4g", 1 << 40: "1024g", 4<<30 + 1: "4294967297"} {
+		from, to := valid(), valid()
+		from.Limits.MemoryBytes, from.Limits.CPUs, to.Limits.CPUs = 7, 0, 1.5
+		to.Limits.MemoryBytes = n
+		if got := Changes(from, to); len(got) != 2 || got[0].String() != "limits.memory_bytes: 7 -> "+want || got[1].String() != "limits.cpus: (none) -> 1.5" {
+			t.Errorf("%d: %v", n, got)
+		}
 	}
 }
 

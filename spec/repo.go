@@ -35,12 +35,36 @@ func (r Repo) TokenHost() string {
 // CommitID reports whether r.Ref is a whole commit id (SHA-1 or SHA-256).
 func (r Repo) CommitID() bool { return commitPattern.MatchString(r.Ref) }
 
-// Same reports whether url, from a work tree's configuration, is r's: a
-// trailing "/" or ".git" makes no difference.
-func (r Repo) Same(url string) bool { return trimRepo(url) == trimRepo(r.URL) }
+// Same reports whether url, from a work tree's configuration, is r's: the host's
+// case, credentials in it, and a trailing "/" or ".git" make no difference.
+func (r Repo) Same(url string) bool { return plainRepo(url) == plainRepo(r.URL) }
 
-func trimRepo(url string) string {
-	return strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(url), "/"), ".git")
+func plainRepo(url string) string {
+	url = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(url), "/"), ".git")
+	if scheme, rest, ok := strings.Cut(url, "://"); ok {
+		user := ""
+		if scheme == "ssh" {
+			user, _, _ = strings.Cut(rest[:max(strings.Index(rest, "@"), 0)], ":")
+		}
+		host, path, _ := strings.Cut(WithoutUserinfo(url)[len(scheme)+3:], "/")
+		return scheme + "://" + user + "@" + strings.ToLower(host) + "/" + path
+	}
+	return url
+}
+
+// WithoutUserinfo drops what stands before the host of a URL: somebody may have
+// put a token there.
+func WithoutUserinfo(url string) string {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return url
+	}
+	host, path, hasPath := strings.Cut(rest, "/")
+	url = scheme + "://" + host[strings.LastIndex(host, "@")+1:]
+	if hasPath {
+		url += "/" + path
+	}
+	return url
 }
 
 var (

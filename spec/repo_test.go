@@ -69,6 +69,7 @@ func TestSameRepository(t *testing.T) {
 	r := Repo{URL: "https://example.com/a/b"}
 	for url, want := range map[string]bool{
 		"https://example.com/a/b": true, "https://example.com/a/b.git\n": true, "https://example.com/a/b/": true,
+		"https://x-access-token:t@Example.com/a/b.git": true, "http://example.com/a/b": false, "https://example.com@evil.test/a/b": false,
 		"https://example.com/a/b.gi": false, "https://example.com/a": false, "": false, "git@example.com:a/b": false,
 	} {
 		if got := r.Same(url); got != want {

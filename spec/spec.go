@@ -73,6 +73,7 @@ type Spec struct {
 	WorkspaceDir string    `json:"workspace_dir,omitempty"` // absolute host path, with Bind only
 	Repo         string    `json:"repo,omitempty"`          // cloned into /workspace at the first start, as Repo.String writes it
 	Depth        int       `json:"depth,omitempty"`         // how many commits of its history, 0 for all
+	Mounts       []Mount   `json:"mounts,omitempty"`        // host directories beside the workspace, sorted by Path
 	EnvNames     []string  `json:"env_names,omitempty"`     // names typed with --env, sorted; the values are filled
 	EnvFiles     []string  `json:"env_files,omitempty"`     // absolute host paths, later ones win
 	Restart      Restart   `json:"restart"`                 // of a headless job; the zero value is "no"
@@ -84,6 +85,7 @@ type Spec struct {
 	SSHBind      string    `json:"ssh_bind,omitempty"`        // the host's address on which sshd is published, or "none"
 	AccessFiles  []string  `json:"authorized_keys,omitempty"` // absolute host paths of more keys that are let in
 	Typed        []string  `json:"typed,omitempty"`           // sorted flags of limits and restart that were typed: a redeploy keeps them, and reads the others from settings again
+	Project      string    `json:"project,omitempty"`         // absolute host path of the project whose files take effect
 	Timezone     string    `json:"timezone"`                  // IANA name for TZ
 }
 
@@ -159,6 +161,9 @@ func suggestName(name string) string {
 	return s
 }
 
+// JobFlags are the flags that bound a job and mean nothing in another mode.
+var JobFlags = []string{"timeout", "idle-timeout", "headless-restart"}
+
 // Validate returns an *Error for the first field of s that cannot be deployed.
 // It knows no file and no engine: that a directory exists is checked elsewhere.
 func (s Spec) Validate() error {
@@ -183,10 +188,13 @@ func (s Spec) Validate() error {
 	if err := s.validateRepo(); err != nil {
 		return err
 	}
+	if err := ValidateMounts(s.Mounts); err != nil {
+		return err
+	}
 	if s.Mode != Headless {
 		// What comes from settings is for jobs and has no effect elsewhere; what
 		// was typed for another mode is a mistake.
-		for _, flag := range []string{"timeout", "idle-timeout", "headless-restart"} {
+		for _, flag := range JobFlags {
 			if slices.Contains(s.Typed, flag) {
 				return &Error{Field: "--" + flag, Problem: fmt.Sprintf("is for jobs; this deployment is %s", s.Mode), Hint: "add --mode headless, or drop --" + flag}
 			}
@@ -236,6 +244,20 @@ func (l Limits) validate() error {
 	}
 	return nil
 }
+
+// Texts is a list of words as plain strings.
+func Texts[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = string(v)
+	}
+	return out
+}
+
+var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ValidVariable reports whether name can be an environment variable's.
+func ValidVariable(name string) bool { return variablePattern.MatchString(name) }
 
 // oneOf returns an *Error naming the nearest allowed word unless value is one.
 func oneOf[T ~string](field string, value T, allowed []T) error {

@@ -86,11 +86,11 @@ func asError(t *testing.T, err error) *Error {
 // valid is a spec with every field set.
 func valid() Spec {
 	return Spec{
-		Name: "web", Agent: "claude", Mode: Headless, Workspace: Bind, WorkspaceDir: "/src",
+		Name: "web", Agent: "claude", Mode: Headless, Workspace: Bind, WorkspaceDir: "/src", Mounts: []Mount{{"/lib", "/mnt/lib"}},
 		EnvNames: []string{"A", "B"}, EnvFiles: []string{"/e/one.env"}, Restart: Restart{OnFailure: true, Max: 3},
 		Limits: Limits{MemoryBytes: 1 << 30, CPUs: 1.5, Pids: 100, Run: Duration(time.Hour), Idle: Duration(time.Minute), Start: Duration(time.Minute)}, RecordTask: true,
 		Typed: []string{"timeout"}, SSH: true, SSHBind: "127.0.0.1", AccessFiles: []string{"/k.pub"},
-		BaseImage: "debian:trixie-slim", CABundle: "auto", Timezone: "Europe/Berlin",
+		BaseImage: "debian:trixie-slim", CABundle: "auto", Project: "/project", Timezone: "Europe/Berlin",
 	}
 }
 
@@ -153,9 +153,9 @@ func TestLabel(t *testing.T) {
 			t.Errorf("%s: %s", s.Name, d)
 		}
 	}
-	want := `{"name":"web","agent":"claude","mode":"headless","workspace":"bind","workspace_dir":"/src","env_names":["A","B"],` +
+	want := `{"name":"web","agent":"claude","mode":"headless","workspace":"bind","workspace_dir":"/src","mounts":[{"source":"/lib","path":"/mnt/lib"}],"env_names":["A","B"],` +
 		`"env_files":["/e/one.env"],"restart":"on-failure:3","limits":{"memory_bytes":1073741824,"cpus":1.5,"pids":100,"timeout":"1h0m0s","idle_timeout":"1m0s","start_timeout":"1m0s"},` +
-		`"record_task":true,"base_image":"debian:trixie-slim","ca_bundle":"auto","ssh":true,"ssh_bind":"127.0.0.1","authorized_keys":["/k.pub"],"typed":["timeout"],"timezone":"Europe/Berlin"}`
+		`"record_task":true,"base_image":"debian:trixie-slim","ca_bundle":"auto","ssh":true,"ssh_bind":"127.0.0.1","authorized_keys":["/k.pub"],"typed":["timeout"],"project":"/project","timezone":"Europe/Berlin"}`
 	if d := cmp.Diff(want, valid().Label()); d != "" {
 		t.Error(d)
 	}

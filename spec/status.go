@@ -20,6 +20,10 @@ const (
 // the repository's host does not know yet.
 const PhaseSSHKey = "ssh-key"
 
+// PhaseContainer is the phase of a container that is about to start: the host says
+// it, before the guest can.
+const PhaseContainer = "container"
+
 // Status is how far a container has come: what the guest writes and what up,
 // list and the engine's health check read.
 type Status struct {

@@ -381,7 +381,7 @@ func TestDamagedModel(t *testing.T) {
 }
 
 func TestNewerDeployment(t *testing.T) {
-	// A deployment that a newer version made must be listed with what is wrong, be refused by what has to understand it, and be removable; others go on.
+	// A deployment that a newer version made must be listed with what is wrong, be refused by what has to understand it, and be stoppable and removable; others go on.
 	h := newHome(t)
 	if r := h.run("up", "newer", "--mode", "idle"); r.code != 0 {
 		t.Fatal(r)
@@ -395,10 +395,13 @@ func TestNewerDeployment(t *testing.T) {
 	if r := h.run("list", "--json"); r.code != 0 || !strings.Contains(r.stdout, `unknown field \"new_field\"`) || !strings.Contains(r.stdout, `"name":"newer"`) {
 		t.Errorf("list: %s", r)
 	}
-	for _, verb := range []string{"redeploy", "stop", "up"} {
+	for _, verb := range []string{"redeploy", "start", "up"} {
 		if r := h.run(verb, "newer"); r.code != 1 || !strings.Contains(r.stderr, "agent-container-newer") || !strings.Contains(r.stderr, "made by another version") {
 			t.Errorf("%s: %s", verb, r)
 		}
+	}
+	if r := h.run("stop", "newer"); r.code != 0 || r.stdout != "newer: exited\n" {
+		t.Errorf("stop: %s", r)
 	}
 	if r := h.run("down", "newer", "--yes"); r.code != 0 {
 		t.Errorf("down: %s", r)

@@ -224,7 +224,7 @@ func TestNoAgentIsNamedInPlumbing(t *testing.T) {
 func TestCompletionsOfAgents(t *testing.T) {
 	// The value of --agent must complete to the agent table, before and after NAME.
 	for _, args := range [][]string{{"up", "--agent"}, {"up", "demo", "--agent"}, {"build", "--agent"}, {"redeploy", "demo", "--agent"}} {
-		got := strings.Fields(program(t, append(args, "--generate-bash-completion")...))
+		got := strings.Fields(program(t, append([]string{"--complete", ""}, args...)...))
 		if !slices.Equal(got, spec.AgentNames()) {
 			t.Errorf("%v completes to %q", args, got)
 		}

@@ -2,10 +2,12 @@ package tests
 
 import (
 	"archive/tar"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,17 +24,21 @@ import (
 // that FAKE_DOCKER names:
 //
 //	log              every argv, one JSON array a line
-//	hang             exists: "version" never answers
+//	hang             exists: "version" and "ps" never answer
 //	version-error    what "version" says on stderr before it fails
 //	containers/NAME  a container, as inspect prints it; made by "compose up"
 //	volumes, networks  JSON arrays, as inspect prints them
 //	no-image         exists: no agent image is there yet
 //	build-fails      exists: a build prints 30 lines and fails
 //	status           what the guest's "status wait" says; "ready" when absent
+//	look             what the guest's "look" says; an older guest when absent
+//	host             where the engine is reached, unix:///var/run/docker.sock when absent
+//	create-error     what "create" says before it fails
 //	exit             a started container has ended with this code
 //	exec-code, logs  how a child of exec ends; what logs prints
 //	fill.tar, model.yaml  what it was given
-//	copies/NAME      what "cp CONTAINER:…/NAME -" copies out
+//	filled/CONTAINER the files that were copied into it, and are copied out again
+//	copies/NAME      what "cp CONTAINER:…/NAME -" copies out instead
 type fakeDocker struct{ dir string }
 
 func fakeDockerMain() {
@@ -82,7 +88,7 @@ func (f fakeDocker) run(argv []string) error {
 		return err
 	}
 	verb := argv[0]
-	if len(argv) > 1 && slices.Contains([]string{"container", "image", "volume", "network", "buildx"}, verb) {
+	if len(argv) > 1 && slices.Contains([]string{"container", "image", "volume", "network", "buildx", "context"}, verb) {
 		verb += " " + argv[1]
 	}
 	last := argv[len(argv)-1]
@@ -102,13 +108,20 @@ func (f fakeDocker) run(argv []string) error {
 	case "start", "stop", "kill":
 		return f.setState(verb, last)
 	case "rm":
-		return os.Remove(f.path("containers", last))
+		_ = os.Remove(f.path("containers", last))
 	case "cp":
 		return f.copy(argv)
 	case "exec":
 		return f.exec(argv)
 	case "logs":
 		fmt.Println(f.text("logs", "a line of the agent"))
+	case "context inspect":
+		fmt.Println(f.text("host", "unix:///var/run/docker.sock"))
+	case "create":
+		if text := f.text("create-error", ""); text != "" {
+			return errors.New(text)
+		}
+		fmt.Println("made-to-look")
 	case "buildx build":
 		return f.build()
 	case "update", "buildx version", "volume ls", "volume rm", "network ls", "network create", "network rm":
@@ -122,10 +135,7 @@ func print(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
 
 func (f fakeDocker) version() error {
 	if f.has("hang") {
-		stop := make(chan os.Signal, 1)
-		signal.Notify(stop, syscall.SIGTERM)
-		<-stop
-		return exitCode(1)
+		return hang()
 	}
 	if text := f.text("version-error", ""); text != "" {
 		return errors.New(text)
@@ -133,7 +143,17 @@ func (f fakeDocker) version() error {
 	return print(object{"Server": object{"Version": f.text("version", "26.1.5"), "Arch": "amd64"}})
 }
 
+func hang() error {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	<-stop
+	return exitCode(1)
+}
+
 func (f fakeDocker) ps(argv []string) error {
+	if f.has("hang") {
+		return hang()
+	}
 	name := ""
 	for _, a := range argv {
 		if v, ok := strings.CutPrefix(a, "label=agent-container.name="); ok {
@@ -142,7 +162,11 @@ func (f fakeDocker) ps(argv []string) error {
 	}
 	list, _ := os.ReadDir(f.path("containers"))
 	for _, d := range list {
-		if name == "" || d.Name() == "agent-container-"+name {
+		content, err := os.ReadFile(f.path("containers", d.Name()))
+		switch {
+		case slices.Contains(argv, "--format"):
+			fmt.Println(strings.TrimPrefix(d.Name(), "agent-container-"))
+		case err == nil && (name == "" || bytes.Contains(content, []byte(`"agent-container.name":"`+name+`"`))):
 			fmt.Println(d.Name())
 		}
 	}
@@ -156,7 +180,7 @@ func (f fakeDocker) images(refs []string) error {
 			gone = append(gone, "Error: No such image: "+ref)
 			continue
 		}
-		list = append(list, object{"Id": "sha256:0123", "Size": 1000000, "RepoTags": []string{ref}})
+		list = append(list, object{"Id": "sha256:0123", "Size": 1000000, "RepoTags": []string{ref}, "Created": "2026-01-02T03:04:05Z"})
 	}
 	if err := print(list); err != nil || len(gone) == 0 {
 		return err
@@ -198,16 +222,28 @@ func (f fakeDocker) compose(argv []string) error {
 			Image  string
 			Name   string `yaml:"container_name"`
 			Labels map[string]string
+			Ports  []struct {
+				HostIP            string `yaml:"host_ip"`
+				Target, Published string
+			}
 		}
 	}
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(string(content), "$$", "$")), &model); err != nil {
 		return err
 	}
 	agent := model.Services["agent"]
+	agent.Labels["com.docker.compose.project"] = agent.Name
+	if err := os.RemoveAll(f.path("filled", agent.Name, "run/agent-container")); err != nil {
+		return err
+	}
+	ports := object{}
+	for _, p := range agent.Ports {
+		ports[p.Target+"/tcp"] = []object{{"HostIp": p.HostIP, "HostPort": p.Published}}
+	}
 	return f.write(agent.Name, object{
 		"Id": agent.Name, "Name": "/" + agent.Name, "Image": "sha256:0123", "Created": time.Now().UTC(),
 		"State":  object{"Status": "created"},
-		"Config": object{"Image": agent.Image, "Labels": agent.Labels},
+		"Config": object{"Image": agent.Image, "Labels": agent.Labels}, "HostConfig": object{"PortBindings": ports},
 	})
 }
 
@@ -243,38 +279,89 @@ func (f fakeDocker) setState(verb, name string) error {
 		state = object{"Status": "exited", "ExitCode": code, "StartedAt": time.Now().UTC(), "FinishedAt": time.Now().UTC()}
 	}
 	c["State"] = state
+	if verb == "start" && strings.HasPrefix(f.text("status", "ready"), "ready") { // its agent has the task
+		undelivered := f.path("filled", name, "run/agent-container-secrets/undelivered-task")
+		if _, err := os.Stat(undelivered); err == nil {
+			if err := os.Truncate(undelivered, 0); err != nil {
+				return err
+			}
+		}
+	}
 	return f.write(name, c)
 }
 
 func (f fakeDocker) copy(argv []string) error {
 	if argv[1] == "-" {
-		out, err := os.Create(f.path("fill.tar"))
+		content, err := io.ReadAll(os.Stdin)
 		if err != nil {
 			return err
 		}
-		defer out.Close()
-		_, err = io.Copy(out, os.Stdin)
-		return err
+		container, _, _ := strings.Cut(argv[2], ":")
+		return errors.Join(os.WriteFile(f.path("fill.tar"), content, 0o600), f.extract(content, f.path("filled", container)))
 	}
-	name := filepath.Base(argv[1])
-	content, err := os.ReadFile(f.path("copies", name))
-	if err != nil {
+	container, inside, _ := strings.Cut(argv[1], ":")
+	source := f.path("copies", filepath.Base(inside))
+	if _, err := os.Stat(source); err != nil {
+		source = f.path("filled", container, inside)
+	}
+	if _, err := os.Stat(source); err != nil {
 		return errors.New("Error response from daemon: Could not find the file " + argv[1])
 	}
 	t := tar.NewWriter(os.Stdout)
-	if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(content))}); err != nil {
+	err := filepath.WalkDir(source, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(filepath.Base(source), strings.TrimPrefix(p, source))
+		if err := t.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(content))}); err != nil {
+			return err
+		}
+		_, err = t.Write(content)
 		return err
+	})
+	return errors.Join(err, t.Close())
+}
+
+// extract keeps the files of a tar below dir, to be copied out again.
+func (f fakeDocker) extract(content []byte, dir string) error {
+	for t := tar.NewReader(bytes.NewReader(content)); ; {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		file := filepath.Join(dir, h.Name)
+		b, err := io.ReadAll(t)
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, b, 0o600)); err != nil {
+			return err
+		}
 	}
-	if _, err := t.Write(content); err != nil {
-		return err
-	}
-	return t.Close()
 }
 
 func (f fakeDocker) exec(argv []string) error {
 	line := strings.Join(argv, " ")
 	if strings.HasSuffix(line, "status wait") {
-		fmt.Println(f.text("status", "ready"))
+		status := f.text("status", "ready")
+		if strings.HasPrefix(status, "starting ") {
+			time.Sleep(time.Second) // the guest waits, too
+		}
+		fmt.Println(status)
+		return nil
+	}
+	if strings.HasSuffix(line, "guest look") {
+		if !f.has("look") {
+			return errors.New(`agent-container: error: unknown verb "look"`)
+		}
+		fmt.Println(f.text("look", ""))
 		return nil
 	}
 	fmt.Println("child:", line[strings.Index(line, "agent-container-guest"):])

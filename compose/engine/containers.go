@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -29,9 +30,13 @@ type Container struct {
 	HostConfig struct {
 		RestartPolicy struct{ Name string }
 		PortBindings  map[string][]struct{ HostIp, HostPort string }
+		Memory        int64
+		NanoCpus      int64
+		PidsLimit     int64 // 0 and -1 mean none
 	}
 	Mounts []struct {
 		Type, Name, Source, Destination string
+		RW                              bool
 	}
 }
 
@@ -97,6 +102,18 @@ func (c *Container) SSH() (address string, port int, ok bool) {
 	return "", 0, false
 }
 
+// Deployed is c in the form from which a spec is read back.
+func (c *Container) Deployed() compose.Deployed {
+	_, _, published := c.SSH()
+	d := compose.Deployed{Labels: c.Config.Labels, Env: c.Config.Env, SSH: published}
+	d.Limits.MemoryBytes, d.Limits.Pids = max(c.HostConfig.Memory, 0), max(c.HostConfig.PidsLimit, 0)
+	d.Limits.CPUs = float64(max(c.HostConfig.NanoCpus, 0)) / 1e9
+	for _, m := range c.Mounts {
+		d.Mounts = append(d.Mounts, compose.Mount{Type: m.Type, Source: m.Source, Target: m.Destination, ReadOnly: !m.RW})
+	}
+	return d
+}
+
 // Deployment returns the deployment that the container says it belongs to.
 func (c *Container) Deployment() string { return c.Config.Labels[compose.LabelName] }
 
@@ -110,6 +127,11 @@ func (c *Container) ShouldRun() bool {
 // IsAgent reports whether c is a deployment's agent container.
 func (c *Container) IsAgent() bool {
 	return c.Deployment() != "" && c.Name == compose.ProjectName(c.Deployment())
+}
+
+// ByCompose reports whether Compose made c, and so replaces it.
+func (c *Container) ByCompose() bool {
+	return c.Config.Labels["com.docker.compose.project"] == compose.ProjectName(c.Deployment())
 }
 
 // HasServices reports whether services were deployed beside the agent: Compose
@@ -147,6 +169,18 @@ func (e *Engine) Containers(ctx context.Context, name string) ([]*Container, err
 	list, err := e.inspect(ctx, ids)
 	slices.SortFunc(list, func(a, b *Container) int { return strings.Compare(a.Name, b.Name) })
 	return list, err
+}
+
+// Deployments returns the names of all deployments, in order, by one engine
+// call that is given up as soon as ctx ends.
+func (e *Engine) Deployments(ctx context.Context) ([]string, error) {
+	out, err := e.command(ctx, process.Command{
+		Argv:  []string{e.Runtime, "ps", "--all", "--filter", "label=" + compose.LabelName, "--format", `{{.Label "` + compose.LabelName + `"}}`},
+		Grace: 100 * time.Millisecond,
+	})
+	names := strings.Fields(string(out))
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 // inspect reads the containers that exist among ids; one that is gone meanwhile

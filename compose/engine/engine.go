@@ -141,5 +141,19 @@ type Streams struct {
 	Foreground bool
 }
 
+// CPUs is how many processors the engine's host has: it refuses to give a
+// container more, once the old one is gone.
+func (e *Engine) CPUs(ctx context.Context) (int, error) {
+	out, err := e.docker(ctx, "info", "--format", "{{.NCPU}}")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("docker info does not say how many processors there are: %q", out)
+	}
+	return n, nil
+}
+
 // sortedKeys returns the keys of m in order.
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

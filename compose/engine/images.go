@@ -22,6 +22,14 @@ type Image struct {
 	Config   struct{ Labels map[string]string }
 }
 
+// Built returns when an image of ours was built, and when any other was made.
+func (i *Image) Built() time.Time {
+	if at, err := time.Parse(time.RFC3339, i.Config.Labels[compose.LabelBuilt]); err == nil {
+		return at
+	}
+	return i.Created.UTC()
+}
+
 // FindImage returns the image called ref as far as it is on the engine, or nil.
 // No registry is asked.
 func (e *Engine) FindImage(ctx context.Context, ref string) (*Image, error) {

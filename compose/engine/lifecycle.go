@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/process"
@@ -206,8 +207,29 @@ func (e *Engine) Exec(ctx context.Context, container string, argv []string, s St
 	return e.run.Run(ctx, process.Command{Argv: full, Stdin: s.In, Stdout: s.Out, Stderr: s.Err, Foreground: s.Foreground})
 }
 
-// Probe runs a command in a running container and returns its output.
+// maxProbe is the most that a probe reads of a command's output.
+const maxProbe = 1 << 20
+
+// Probe runs a command in a running container and returns its output. What a
+// container says is not to be trusted: beyond maxProbe it is ErrTooMuch.
 func (e *Engine) Probe(ctx context.Context, container string, argv ...string) (string, error) {
-	out, err := e.docker(ctx, append([]string{"exec", container}, argv...)...)
-	return string(out), err
+	out := &capped{left: maxProbe}
+	_, err := e.command(ctx, process.Command{Argv: append([]string{e.Runtime, "exec", container}, argv...), Stdout: out})
+	if out.left < 0 {
+		err = ErrTooMuch // whatever the command said when nobody listened any more
+	}
+	return out.String(), err
+}
+
+// capped takes left bytes and refuses what is more.
+type capped struct {
+	strings.Builder
+	left int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if c.left -= len(p); c.left < 0 {
+		return 0, ErrTooMuch
+	}
+	return c.Builder.Write(p)
 }

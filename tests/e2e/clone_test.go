@@ -85,6 +85,22 @@ func TestCloneOverHTTPS(t *testing.T) {
 	if d := u.listed(); d["repo"] != "https://git:8443/private/app#main" {
 		t.Errorf("list: %v", d)
 	}
+
+	// Nor is it in the record of a job, with what that wrote and changed.
+	r = u.must("redeploy", u.name, "--mode", "headless", "--foreground", "--task", "x", "--env", `STUB_RUN=echo "token: $CORP_TOKEN" | tee leak`)
+	if !contains(r.stdout, g.token) {
+		t.Errorf("the agent has not got the token: %s", r)
+	}
+	kept := places{}
+	for path, text := range u.files() {
+		if strings.HasPrefix(path, "data/") {
+			kept[path] = text
+		}
+	}
+	if len(kept) < 3 {
+		t.Errorf("the record, its output and its diff are not there: %d files", len(kept))
+	}
+	kept.wantNone(t, g.token)
 }
 
 // A branch, a tag, a commit, a depth, LFS, submodules and an empty repository
@@ -169,13 +185,13 @@ func TestCloneFailures(t *testing.T) {
 	verb := "up"
 	for _, c := range []struct{ about, repo, token, want string }{
 		{"a wrong token", "private/app", "wrong-token", "git:8443 refused the token in CORP_TOKEN"},
-		{"a token with a line feed", "private/app", "wrong\nhost=other", "git:8443 asks for a login; pass a token with --env CORP_TOKEN"},
+		{"a token with a line feed", "private/app", "wrong\nhost=other", "git:8443 asks for a login, and what is in CORP_TOKEN is no token"},
 		{"not there", "open/not-there", g.token, "not found"},
 		{"a server that answers nothing", "stall/app", g.token, "no progress for 3s"},
 		{"a pack that ends in the middle", "cut/app", g.token, "RPC failed"},
 		{"a missing branch", "open/app#gone", g.token, "https://git:8443/open/app has no branch, tag or commit gone"},
 		{"a missing commit", "open/app#0123456789012345678901234567890123456789", g.token, "has no branch, tag or commit 0123456789012345678901234567890123456789"},
-		{"another host behind a redirect", "away/app", g.token, "git:8443 asks for a login"},
+		{"another host behind a redirect", "away/app", g.token, "git:8444 asks for a login; name the variable"},
 		{"an LFS object that is nowhere", "open/no-object", g.token, "LFS: Error downloading object: a.bin"},
 		{"a submodule that is nowhere", "open/no-sub", g.token, "submodules: "},
 	} {
@@ -242,6 +258,19 @@ func TestCloneIntoWhatIsThere(t *testing.T) {
 	if got := u.inside("sh", "-c", "cat README b; ls -A; test -e .git/agent-container-whole && echo mark; true"); got != "moved\nb\n.git\nREADME\nb" || len(g.requests()) != before {
 		t.Errorf("moved on: %s, %d requests more", got, len(g.requests())-before)
 	}
+	// It is not another repository's, and it replaces nothing.
+	u.inside("sh", "-c", "mkdir .agent-container-clone && mv .git b .agent-container-clone && touch .agent-container-clone/.git/agent-container-whole && echo mine >b")
+	refused("https://git:8443/open/app", "/workspace holds b and is no clone of https://git:8443/open/app")
+	refused("https://git:8443/open/other", "and is no clone of https://git:8443/open/other")
+	if got := u.inside("sh", "-c", "cat README b"); got != "moved\nmine" {
+		t.Errorf("what was there: %s", got)
+	}
+	u.inside("sh", "-c", "find /workspace -mindepth 1 -delete")
+	g.repository("ours", map[string]string{".agent-container-clone": "x\n", "a": "a\n"})
+	if r := u.want(1, "redeploy", u.name, "--repo", "https://git:8443/open/ours"); !contains(r.stderr, "the repository has an entry .agent-container-clone") {
+		t.Error(r)
+	}
+	u.must("redeploy", u.name, "--repo", "https://git:8443/open/other")
 	if r := u.want(2, "redeploy", u.name, "--repo", "https://git:8443/open/app", "--no-repo"); !contains(r.stderr, "contradict") {
 		t.Error(r)
 	}
@@ -302,7 +331,15 @@ func TestTwoPhaseClone(t *testing.T) {
 	same := u.unchanged()
 	pending(u.run("up", u.name))
 	same()
-	// A redeploy too early keeps key and task; so does a stop.
+	if d := u.must("list", u.name, "--json"); !contains(d.stdout, `"state":"pending"`) {
+		t.Error(d)
+	}
+	// A redeploy too early keeps key and task; so does a stop, and one that only
+	// looks around.
+	if r := u.must("redeploy", u.name, "--mode", "idle", "--no-repo"); !contains(r.stderr, "keeps its task") {
+		t.Error(r)
+	}
+	pending(u.run("redeploy", u.name, "--mode", "headless", "--repo", "ssh://agent@gitssh:2222/git/repos/app.git"))
 	if again := pending(u.run("redeploy", u.name)); again != key {
 		t.Errorf("the key was %s and is %s", key, again)
 	}
@@ -325,7 +362,14 @@ func TestTwoPhaseClone(t *testing.T) {
 	if ran, _ := u.file("/workspace/ran"); ran != "ran\n" {
 		t.Errorf("the task ran: %q", ran)
 	}
-	// Once an agent has it, it is nobody's any more.
+	// Once an agent has it, it is nobody's any more; nor can the agent give itself
+	// another one, or the same again.
+	for _, forged := range []string{"planted", task} {
+		docker(t, "cp", u.write("forged/undelivered-task", forged+"\x00"), u.container()+":/run/agent-container-secrets/undelivered-task")
+		if r := u.want(2, "redeploy", u.name); !contains(r.stderr, "needs a task") {
+			t.Errorf("%q: %s", forged, r)
+		}
+	}
 	if r := u.want(2, "redeploy", u.name); !contains(r.stderr, "needs a task") {
 		t.Error(r)
 	}
@@ -366,7 +410,7 @@ func TestTwoPhaseSession(t *testing.T) {
 	u.hostCommand("rm", u.path("git/host_key"))
 	u.hostCommand("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", u.path("git/host_key"))
 	g.owned()
-	if r := u.want(1, "redeploy", u.name); !contains(r.stderr, "another host key than before") || !contains(r.stderr, "ssh-keygen -R [gitssh]:2222") {
+	if r := u.want(1, "redeploy", u.name); !contains(r.stderr, "another host key than before") || !contains(r.stderr, "ssh-keygen -R '[gitssh]:2222'") {
 		t.Error(r)
 	}
 	u.must("stop", u.name)

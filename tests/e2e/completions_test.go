@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// In a real shell, on a real terminal, the Tab key must complete commands and
-// the values of flags.
+// In a real shell, on a real terminal, the Tab key must complete commands, the
+// values of flags, deployments' names wherever they stand, and files.
 func TestTabCompletes(t *testing.T) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("skipped: tmux is not installed, which gives the shells their terminal")
@@ -18,13 +18,22 @@ func TestTabCompletes(t *testing.T) {
 	for shell, c := range map[string]struct{ command, rc string }{
 		"bash": {"bash --noprofile --rcfile {rc} -i", "bind 'set bell-style none'\n"},
 		"zsh":  {"ZDOTDIR={dir} zsh -i", "autoload -Uz compinit; compinit -D; unsetopt beep\n"},
+		"fish": {"fish --no-config --interactive --init-command 'source {rc}'", ""},
 	} {
 		t.Run(shell, func(t *testing.T) {
 			if _, err := exec.LookPath(shell); err != nil {
 				t.Skipf("skipped: %s is not installed", shell)
 			}
 			u := newUser(t)
-			rc := u.write("rc/.zshrc", c.rc+"PS1='ready> '\nsource <(agent-container completions "+shell+")\n")
+			u.withStub()
+			u.must("up", u.name, "--mode", "idle")
+			u.write("project/keys/a.pub", "")
+			u.write("project/keys.txt", "")
+			rc := c.rc + "PS1='ready> '\nsource <(agent-container completions " + shell + ")\n"
+			if shell == "fish" {
+				rc = "function fish_prompt; echo 'ready> '; end\nset fish_greeting ''\nagent-container completions fish | source\n"
+			}
+			rc = u.write("rc/.zshrc", rc)
 			socket := u.path("tmux")
 			tmux := func(args ...string) string {
 				t.Helper()
@@ -54,6 +63,14 @@ func TestTabCompletes(t *testing.T) {
 				{"agent-container up x --workspace-d", "--workspace-dir "},
 				{"agent-container runs sh", "runs show "},
 				{"agent-container down --pur", "down --purge "},
+				{"agent-container attach x --via e", "--via exec "},
+				{"agent-container runs list --outcome fin", "--outcome finished "},
+				{"agent-container up x --mode=head", "--mode=headless "},
+				{"agent-container start " + u.name[:9], "start " + u.name + " "},
+				{"agent-container redeploy --agent codex " + u.name[:9], "codex " + u.name + " "},
+				{"agent-container access list " + u.name[:9], "list " + u.name + " "},
+				{"agent-container up x --env-file keys.", "--env-file keys.txt "},
+				{"agent-container up x --workspace-dir ke", "--workspace-dir keys/"},
 			} {
 				tmux("send-keys", "-l", c.typed)
 				tmux("send-keys", "Tab")

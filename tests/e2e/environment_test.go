@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,8 +21,9 @@ var oddEnvironment = map[string]string{
 	"EQUALS":   "a=b=c",
 }
 
-// A job, an exec and a tmux window must all have the same environment: the
-// container's own, the agent's and the user's.
+// A job, an exec, a session over ssh and a tmux window must all have the same
+// environment: the container's own, the agent's and the user's. Nothing of the
+// client's counts, not even its locale.
 func TestOneEnvironmentEverywhere(t *testing.T) {
 	flags := []string{"--env", "STUB_RUN=sleep 600"}
 	for name, value := range oddEnvironment {
@@ -31,7 +33,7 @@ func TestOneEnvironmentEverywhere(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			u := newUser(t)
 			u.withStub()
-			args := append([]string{"up", u.name, "--mode", mode}, flags...)
+			args := append([]string{"up", u.name, "--mode", mode, "--ssh"}, flags...)
 			if mode == "headless" {
 				args = append(args, "--task", "wait")
 			}
@@ -53,6 +55,17 @@ func TestOneEnvironmentEverywhere(t *testing.T) {
 				return ""
 			})
 			sameEnvironment(t, "the agent", agent, exec)
+			client := []string{"LANG=de_DE.UTF-8", "LC_ALL=cs_CZ.ISO-8859-2", "PATH=" + os.Getenv("PATH")}
+			for where, r := range map[string]result{
+				"attach":          u.runWith(nil, client, "attach", u.name, "--", "env", "-0"),
+				"attach via exec": u.runWith(nil, client, "attach", u.name, "--via", "exec", "--", "env", "-0"),
+				"ssh by hand":     u.ssh([]string{"-o", "SendEnv=*", "-o", "SetEnv=LANG=de_DE.UTF-8 LC_ALL=C"}, "env -0"),
+			} {
+				if r.code != 0 {
+					t.Errorf("%s: %s", where, r)
+				}
+				sameEnvironment(t, where, environmentOf(r.stdout), exec)
+			}
 			if mode == "headless" {
 				return
 			}
@@ -74,14 +87,15 @@ func TestOneEnvironmentEverywhere(t *testing.T) {
 	}
 }
 
-// environmentOf sorts the output of env -0, without what a shell or tmux says
-// of itself.
+// environmentOf sorts the output of env -0, without what a shell, tmux or sshd
+// says of itself.
 func environmentOf(text string) []string {
 	var list []string
 	for _, entry := range strings.Split(strings.TrimSuffix(text, "\x00"), "\x00") {
 		name, _, _ := strings.Cut(entry, "=")
 		switch name {
-		case "_", "LS_COLORS", "OLDPWD", "PWD", "SHELL", "SHLVL", "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE":
+		case "_", "LS_COLORS", "OLDPWD", "PWD", "SHLVL", "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE",
+			"SSH_CLIENT", "SSH_CONNECTION", "SSH_ORIGINAL_COMMAND":
 			continue
 		}
 		list = append(list, entry)

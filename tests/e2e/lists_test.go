@@ -28,14 +28,14 @@ func (u *user) listedAs(name string) map[string]any {
 	return nil
 }
 
-// list must show every deployment with its agent, mode, workspace, state and
-// exit code, in columns and in JSON.
+// list must show every deployment with its agent, mode, workspace, port, state
+// and exit code, in columns and in JSON, stopped ones too.
 func TestListShowsStates(t *testing.T) {
 	u := newUser(t)
 	u.withStub()
 	other := u.second()
 	u.services("services:\n  db:\n    image: IMAGE\n    pull_policy: never\n    init: true\n    entrypoint: [sleep, '600']\n")
-	u.must("up", u.name, "--mode", "idle", "--workspace", "ephemeral")
+	u.must("up", u.name, "--mode", "idle", "--workspace", "ephemeral", "--ssh")
 	u.want(7, "up", other, "--mode", "headless", "--foreground", "--task", "x", "--env", "STUB_RUN=exit 7")
 
 	rows := func() map[string][]string {
@@ -45,13 +45,13 @@ func TestListShowsStates(t *testing.T) {
 		for i, line := range strings.Split(strings.TrimSpace(r.stdout), "\n") {
 			fields := strings.Fields(line)
 			if i == 0 {
-				if diff := cmp.Diff([]string{"NAME", "AGENT", "MODE", "WORKSPACE", "STATE", "EXIT", "CREATED"}, fields); diff != "" {
+				if diff := cmp.Diff([]string{"NAME", "AGENT", "MODE", "WORKSPACE", "PORT", "STATE", "EXIT", "CREATED"}, fields); diff != "" {
 					t.Error(diff)
 				}
 			}
-			if len(fields) == 7 {
-				if _, err := time.Parse(time.RFC3339, fields[6]); err == nil {
-					found[fields[0]] = fields[1:6]
+			if len(fields) == 8 {
+				if _, err := time.Parse(time.RFC3339, fields[7]); err == nil {
+					found[fields[0]] = fields[1:7]
 				}
 			}
 		}
@@ -59,8 +59,8 @@ func TestListShowsStates(t *testing.T) {
 	}
 	all := rows()
 	for name, want := range map[string][]string{
-		u.name: {"claude", "idle", "ephemeral", "running", "-"},
-		other:  {"claude", "headless", "persistent", "exited", "7"},
+		u.name: {"claude", "idle", "ephemeral", u.sshPort(), "running", "-"},
+		other:  {"claude", "headless", "persistent", "-", "exited", "7"},
 	} {
 		if diff := cmp.Diff(want, all[name]); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -85,6 +85,9 @@ func TestListShowsStates(t *testing.T) {
 	u.must("stop", u.name)
 	if one := u.listedAs(u.name); one["state"] != "exited" || one["exit_code"] == nil {
 		t.Errorf("the stopped one is listed as %v", one)
+	}
+	if now := rows()[u.name]; len(now) < 4 || now[3] != u.sshPort() {
+		t.Errorf("the stopped one, bound to port %s, is listed as %q", u.sshPort(), now)
 	}
 }
 
@@ -133,11 +136,10 @@ func TestListWithAnUnreadableSpec(t *testing.T) {
 				t.Errorf("it is not in the table: %s", r)
 			}
 			// Acting on half a spec could drop a limit: refused, with the way out.
-			for _, verb := range []string{"start", "stop"} {
-				if r := u.want(1, verb, u.name); !contains(r.stderr, "agent-container down "+u.name) {
-					t.Errorf("no way out is named: %s", r)
-				}
+			if r := u.want(1, "start", u.name); !contains(r.stderr, "agent-container down "+u.name) {
+				t.Errorf("no way out is named: %s", r)
 			}
+			u.must("stop", u.name)
 			u.must("down", u.name, "--yes")
 			if r := dockerTry(t, "inspect", u.container()); r.code == 0 {
 				t.Error("down left it")

@@ -121,7 +121,7 @@ func (u *user) everyVerb() [][]string {
 		{"build"}, {"build", "--agent", "cluade"}, {"runs", "list"}, {"runs", "list", u.name}, {"runs", "show", "nothing"}, {"runs"},
 		{"up", u.name}, {"up", u.name, "--task", "x"}, {"up", u.name, "--mode", "headless"}, {"up", "My.App"}, {"up"}, {"up", u.name, "--no-such-flag"},
 		{"up", u.name + "-x", "--mode", "headless"}, {"up", u.name + "-x", "--dry-run"}, {"up", u.name + "-x", "--mode", "idle", "--foreground"},
-		{"redeploy", u.name, "--dry-run"}, {"redeploy", u.name}, {"redeploy", u.name + "-x"}, {"logs", u.name}, {"logs", u.name, "--tail", "x"},
+		{"redeploy", u.name, "--dry-run"}, {"redeploy", u.name}, {"redeploy", u.name + "-x"}, {"plan", u.name}, {"plan", u.name + "-x"}, {"trust"}, {"logs", u.name}, {"logs", u.name, "--tail", "x"},
 		{"exec", u.name, "--", "cat"}, {"exec", u.name, "--", "sh", "-c", "exit 9"}, {"exec", u.name}, {"exec", u.name, "--", "no-such-command"},
 		{"stop", u.name}, {"start", u.name}, {"start", u.name + "-x"}, {"no-such-command"}, {"--help"}, {},
 		{"down", u.name}, {"down", u.name, "--purge"}, {"wipe", u.name}, // no terminal and no --yes: refused
@@ -193,6 +193,42 @@ func TestEveryVerbEndsWithoutATerminal(t *testing.T) {
 		case <-time.After(60 * time.Second):
 			t.Fatalf("%v does not end", args)
 		}
+	}
+}
+
+// A signal must end a question at once, and nothing be done.
+func TestSignalsAtAQuestion(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	u.must("up", u.name, "--mode", "idle")
+	s := u.sit(80, 24, nil, "down", u.name)
+	s.shows("[y/N]")
+	s.types("\x03")
+	if r := s.wait(10 * time.Second); r.code != 130 {
+		t.Errorf("Ctrl-C: %s", r)
+	}
+	s = u.sit(80, 24, nil, "wipe", u.name)
+	s.shows("[y/N]")
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.wait(10 * time.Second); r.code != 143 {
+		t.Errorf("TERM: %s", r)
+	}
+	s = u.sit(80, 24, nil, "redeploy", u.name, "--mode", "headless", "--task", "-")
+	s.shows("type the task; end it with Ctrl-D")
+	s.types("\x03")
+	if r := s.wait(10 * time.Second); r.code != 130 {
+		t.Errorf("Ctrl-C at a task: %s", r)
+	}
+	if state := u.inspect("{{.State.Status}}"); state != "running" {
+		t.Errorf("the container is %s", state)
+	}
+	if r := u.want(2, "redeploy", u.name, "--cpus", "4000"); !contains(r.stderr, "processors, not 4000") {
+		t.Error(r)
+	}
+	if state := u.inspect("{{.State.Status}}"); state != "running" {
+		t.Errorf("after too many processors the container is %s", state)
 	}
 }
 

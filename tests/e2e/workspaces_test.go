@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -157,10 +158,27 @@ func TestImpossibleWorkspaceIsRefused(t *testing.T) {
 		{[]string{"--workspace", "bind", "--workspace-dir", file}, "is not a directory"},
 		{[]string{"--workspace-dir", u.path("project")}, "has no meaning"},
 		{[]string{"--workspace", "presistent"}, `did you mean "persistent"`},
+		{[]string{"--workspace", "bind:rw", "--workspace-dir", u.path("project")}, "a host directory is an input, and read-only: what the container writes lives on volumes"},
+		{[]string{"--workspace", "bind", "--workspace-dir", u.path("project") + ":rw"}, "a host directory is an input"},
+		{[]string{"--mount", u.path("missing")}, "missing"},
+		{[]string{"--mount", file}, "is not a directory"},
+		{[]string{"--mount", u.path("project") + ":/workspace/vendor"}, "overlaps the container's own /workspace"},
 	} {
 		r := u.want(2, append([]string{"up", u.name, "--mode", "idle"}, c.flags...)...)
 		if !contains(r.stderr, c.says) {
 			t.Errorf("the refusal does not say %q: %s", c.says, r)
+		}
+	}
+	// What is here is not on an engine elsewhere, whatever has the same name there.
+	if r := finish(t, u.dockerConfig("context", "create", "elsewhere", "--docker", "host=ssh://me@127.0.0.1:1")); r.code != 0 {
+		t.Fatal(r)
+	}
+	for where, env := range map[string]string{"tcp://127.0.0.1:1": "DOCKER_HOST=tcp://127.0.0.1:1", "ssh://me@127.0.0.1:1": "DOCKER_CONTEXT=elsewhere"} {
+		for _, flags := range [][]string{{"--workspace", "bind", "--workspace-dir", u.path("project")}, {"--mount", u.path("project")}} {
+			r := u.runWith(nil, []string{"DOCKER_CONFIG=" + u.path("docker"), env}, append([]string{"up", u.name, "--mode", "idle"}, flags...)...)
+			if r.code != 2 || !contains(r.stderr, u.path("project")+" is a directory of this host, and the engine is reached at "+where) {
+				t.Errorf("%s: %s", env, r)
+			}
 		}
 	}
 	u.nothingMade()
@@ -169,9 +187,28 @@ func TestImpossibleWorkspaceIsRefused(t *testing.T) {
 	}
 }
 
+// dockerConfig is a command of the engine's with a configuration of the user's own.
+func (u *user) dockerConfig(args ...string) *exec.Cmd {
+	cmd := exec.Command("docker", args...)
+	cmd.Env = append(os.Environ(), "DOCKER_CONFIG="+u.path("docker"))
+	return cmd
+}
+
 // nothingMade checks that neither the engine nor the host's directories hold
 // anything of the deployment.
 func (u *user) nothingMade() {
+	u.t.Helper()
+	u.nothingOnEngine()
+	for _, dir := range []string{"state", "data"} {
+		entries, err := os.ReadDir(u.path(dir))
+		if err != nil || len(entries) > 0 {
+			u.t.Errorf("%s holds %v, %v", dir, entries, err)
+		}
+	}
+}
+
+// nothingOnEngine checks that the engine holds nothing of the deployment.
+func (u *user) nothingOnEngine() {
 	u.t.Helper()
 	for _, list := range [][]string{
 		{"ps", "--all", "--format", "{{.Names}}"}, {"volume", "ls", "--format", "{{.Name}}"}, {"network", "ls", "--format", "{{.Name}}"},
@@ -182,10 +219,7 @@ func (u *user) nothingMade() {
 			}
 		}
 	}
-	for _, dir := range []string{"state", "data"} {
-		entries, err := os.ReadDir(u.path(dir))
-		if err != nil || len(entries) > 0 {
-			u.t.Errorf("%s holds %v, %v", dir, entries, err)
-		}
+	if left := docker(u.t, "ps", "--all", "--quiet", "--filter", "label=agent-container.name="+u.name); left != "" {
+		u.t.Errorf("containers are left: %s", left)
 	}
 }

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// dialogs are words of the questions with which agents greet a fresh home.
+var dialogs = []string{"text style", "trust the", "trust this", "API key", "Try new model", "default permission mode?", "Yes, ", "to continue", "Sign in", "Log in"}
+
+// theModelIsDone is the end of the scripted model's turn, a line of its own on
+// every agent's screen.
+var theModelIsDone = regexp.MustCompile(`(?m)^[ ●•]*done\W*$`)
+
+// Every agent must come up on fresh volumes at its prompt, without a dialog, at
+// the size of the terminal that is attached over ssh; do a typed task with its
+// shell; and be on the same screen for the next one after the client was killed.
+func TestEveryAgentInteractive(t *testing.T) {
+	for agent, prompt := range map[string]string{"claude": "❯", "codex": "› Ask Codex", "pi": "(auto)", "opencode": "Ask anything"} {
+		t.Run(agent, func(t *testing.T) {
+			u := newUser(t)
+			flags := u.withModel(agent)
+			switch agent {
+			case "claude":
+				// Auto mode asks its makers' server what is safe, which a model behind a
+				// gateway has not got.
+				u.write("config/"+u.name+".config/claude/settings.json", `{"permissions":{"defaultMode":"bypassPermissions"}}`)
+			case "codex":
+				// It offers the successor of the model that the server speaks for.
+				u.addLine("config/"+u.name+".config/codex/config.toml", "[notice.model_migrations]\n\"gpt-5.5\" = \"gpt-6-sol\"")
+			}
+			u.must(append([]string{"up", u.name, "--agent", agent}, flags...)...)
+
+			first := u.sit(132, 43, nil, "attach", u.name)
+			u.untilScreen(60*time.Second, prompt)
+			eventually(t, 10*time.Second, func() string {
+				if size := u.display("=main:agent", "#{pane_width}x#{pane_height}"); size != "132x42" {
+					return "the pane is " + size
+				}
+				return ""
+			})
+			pane := u.display("=main:agent", "#{pane_pid}")
+			first.types("model: run printf 'typed in %s\\n' $PWD | tee /workspace/typed.txt")
+			u.untilScreen(20*time.Second, "/workspace/typed.txt")
+			if screen := u.screen(); containsAny(screen, dialogs) {
+				t.Errorf("it asks something:\n%s", screen)
+			}
+			first.types("\r")
+			eventually(t, 60*time.Second, func() string {
+				if r := u.run("exec", u.name, "--", "cat", "/workspace/typed.txt"); r.stdout != "typed in /workspace\n" {
+					return r.String() + "\nthe screen:\n" + u.screen()
+				}
+				return ""
+			})
+			eventually(t, 60*time.Second, func() string {
+				if screen := u.screen(); !theModelIsDone.MatchString(screen) {
+					return "the screen does not show the end:\n" + screen
+				}
+				return ""
+			})
+
+			if err := first.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			first.ended(10 * time.Second) // and ssh with it
+			second := u.sit(132, 43, nil, "attach", u.name)
+			second.shows("printf 'typed in %s\\n' $PWD")
+			if now := u.display("=main:agent", "#{pane_pid} #{pane_dead} #{session_attached}"); now != pane+" 0 1" {
+				t.Errorf("the pane's process was %s, now pid, dead and clients are %s", pane, now)
+			}
+			if screen := u.screen(); !theModelIsDone.MatchString(screen) {
+				t.Errorf("it is another screen:\n%s", screen)
+			}
+		})
+	}
+}
+
+// display is what tmux says of a target.
+func (u *user) display(target, format string) string {
+	u.t.Helper()
+	return docker(u.t, "exec", u.container(), "tmux", "display-message", "-p", "-t", target, format)
+}
+
+func containsAny(text string, parts []string) bool {
+	for _, p := range parts {
+		if strings.Contains(text, p) {
+			return true
+		}
+	}
+	return false
+}
