@@ -104,6 +104,8 @@ func (p *Policy) Validate() error {
 			return fmt.Errorf("rule %d: nothing declares it", i+1)
 		case r.Address.IsValid() && (r.Name != "" || r.Below || !r.Private):
 			return fmt.Errorf("rule %d: an address is no name, and private", i+1)
+		case r.Address.IsValid() && !Dialable(r.Address):
+			return fmt.Errorf("rule %d: %s cannot be opened", i+1, r.Address)
 		case !r.Address.IsValid() && err != nil:
 			return fmt.Errorf("rule %d: %w", i+1, err)
 		case !r.Address.IsValid() && name != r.Name:
@@ -176,6 +178,14 @@ func prefixes(texts ...string) []netip.Prefix {
 // Public reports whether address is one that anybody on the internet may have.
 func Public(address netip.Addr) bool {
 	return address.IsValid() && address.Zone() == "" && !slices.ContainsFunc(nonPublic, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
+// Dialable reports whether a gateway may dial address for a rule that says so:
+// an IPv4 address, and not the namespace itself, what a machine keeps for its
+// guests alone, or the gateway's own pool.
+func Dialable(address netip.Addr) bool {
+	return address.Is4() && !address.IsLoopback() && !address.IsUnspecified() && !address.IsMulticast() && !address.IsLinkLocalUnicast() &&
+		!slices.ContainsFunc([]netip.Prefix{GatewayPool, netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
 // The networks and ports of the gateway's own.

@@ -17,29 +17,27 @@ import (
 // Times of one connection's beginning.
 const (
 	resolveTime = 10 * time.Second
-	dialTime    = 15 * time.Second
+	dialTime    = 15 * time.Second // for all addresses of a name together
 )
 
 // outward makes the gateway's own connections, marked, so that its rules let them
 // out.
 type outward struct {
 	dialer   net.Dialer
-	resolver net.Resolver
+	upstream *upstream
 }
 
-func newOutward() *outward {
-	o := &outward{dialer: net.Dialer{Timeout: dialTime, Control: setMark}}
-	// The engine's resolver, as /etc/resolv.conf says; marked, as all else would
-	// come back to our own.
-	o.resolver = net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		return o.dialer.DialContext(ctx, network, address)
-	}}
-	return o
+func newOutward() (*outward, error) {
+	o := &outward{dialer: net.Dialer{Control: setMark}}
+	var err error
+	o.upstream, err = newUpstream("/etc/resolv.conf", o.dialer)
+	return o, err
 }
 
 func setMark(_, _ string, c syscall.RawConn) error {
-	var err error
-	return errors.Join(c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, ownMark) }), err)
+	var markErr error
+	err := c.Control(func(fd uintptr) { markErr = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, ownMark) })
+	return errors.Join(err, markErr)
 }
 
 // stageError is an error with the stage of the decision that it is.
@@ -52,50 +50,52 @@ type stageError struct {
 // answers and may be dialled. What was checked is what is dialled: nobody looks
 // the name up again in between.
 func (o *outward) connect(ctx context.Context, name string, rule spec.Rule) (*net.TCPConn, error) {
-	candidates := []netip.Addr{rule.Address}
-	if !rule.Address.IsValid() {
-		var err error
-		if candidates, err = o.lookup(ctx, name, rule.Private); err != nil {
-			return nil, stageError{stageResolve, err}
-		}
+	candidates, err := o.candidates(ctx, name, rule)
+	if err != nil {
+		return nil, stageError{stageResolve, err}
 	}
-	var last error
-	for _, addr := range candidates {
-		conn, err := o.dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(addr, uint16(rule.Port)).String())
-		if err == nil {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	for i, addr := range candidates {
+		var conn net.Conn
+		if conn, err = o.dial(ctx, netip.AddrPortFrom(addr, uint16(rule.Port)), len(candidates)-i); err == nil {
 			return conn.(*net.TCPConn), nil
 		}
-		last = err
 	}
-	return nil, stageError{stageDial, last}
+	return nil, stageError{stageDial, err}
+}
+
+// dial gives one of the addresses that are left its share of the time that is.
+func (o *outward) dial(ctx context.Context, to netip.AddrPort, left int) (net.Conn, error) {
+	end, _ := ctx.Deadline()
+	ctx, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+	defer cancel()
+	return o.dialer.DialContext(ctx, "tcp4", to.String())
 }
 
 // maxAddresses is how many of a name's addresses are tried.
 const maxAddresses = 4
 
-// lookup returns the IPv4 addresses of name that may be dialled.
-func (o *outward) lookup(ctx context.Context, name string, private bool) ([]netip.Addr, error) {
-	ctx, cancel := context.WithTimeout(ctx, resolveTime)
-	defer cancel()
-	// With the dot at its end no search domain is tried.
-	all, err := o.resolver.LookupNetIP(ctx, "ip4", name+".")
-	if err != nil {
-		return nil, err
+// candidates returns the addresses that a rule leads to and that may be dialled.
+func (o *outward) candidates(ctx context.Context, name string, rule spec.Rule) ([]netip.Addr, error) {
+	all := []netip.Addr{rule.Address}
+	if !rule.Address.IsValid() {
+		var err error
+		if all, err = o.upstream.lookup(ctx, name); err != nil {
+			return nil, err
+		}
 	}
 	var usable []netip.Addr
 	for _, addr := range all {
-		if addr = addr.Unmap(); private && dialable(addr) || spec.Public(addr) {
+		if rule.Private && spec.Dialable(addr) || spec.Public(addr) {
 			usable = append(usable, addr)
 		}
 	}
-	if len(usable) == 0 {
-		return nil, fmt.Errorf("%s leads to %s, which is not public", name, all[0].Unmap())
+	switch {
+	case len(usable) > 0:
+		return usable[:min(len(usable), maxAddresses)], nil
+	case rule.Private:
+		return nil, fmt.Errorf("%s is an address that no rule can open", all[0])
 	}
-	return usable[:min(len(usable), maxAddresses)], nil
-}
-
-// dialable reports whether a declared private address may be dialled: not the
-// gateway itself, nor what a machine keeps for its guests alone.
-func dialable(addr netip.Addr) bool {
-	return addr.IsValid() && !addr.IsLoopback() && !addr.IsUnspecified() && !addr.IsMulticast() && !addr.IsLinkLocalUnicast() && !spec.GatewayPool.Contains(addr)
+	return nil, fmt.Errorf("%s leads to %s, which is not public", name, all[0])
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -97,21 +98,68 @@ func (g *gateway) serveDNS(ctx context.Context, udp net.PacketConn, tcp net.List
 	r := g.newResolver()
 	servers := []*dns.Server{
 		{PacketConn: udp, Handler: r, UDPSize: dns.MinMsgSize},
-		{Listener: tcp, Handler: r, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: func() time.Duration { return 5 * time.Second }, MaxTCPQueries: 100},
+		{Listener: newFew(tcp, maxTCP), Handler: r, ReadTimeout: idleTCP, WriteTimeout: idleTCP, IdleTimeout: func() time.Duration { return idleTCP }, MaxTCPQueries: 100},
 	}
+	defer func() { _, _ = udp.Close(), tcp.Close() }() // of one that never started
 	var wg sync.WaitGroup
+	var err error
 	errs := make(chan error, len(servers))
 	for _, s := range servers {
+		started := make(chan struct{})
+		s.NotifyStartedFunc = func() { close(started) }
 		wg.Go(func() { errs <- s.ActivateAndServe() })
+		select { // a server that has not started cannot be shut down
+		case <-started:
+		case err = <-errs:
+		}
 	}
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-errs:
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-errs:
+		}
 	}
 	for _, s := range servers {
 		_ = s.Shutdown() // it may be down already
 	}
 	wg.Wait()
 	return err
+}
+
+// Questions over TCP: so many connections at a time, each for so long without a
+// question. What is more waits.
+const (
+	maxTCP  = 64
+	idleTCP = 3 * time.Second
+)
+
+// few is a listener with a bounded number of open connections.
+type few struct {
+	net.Listener
+	slots chan struct{}
+}
+
+func newFew(l net.Listener, limit int) *few { return &few{l, make(chan struct{}, limit)} }
+
+func (f *few) Accept() (net.Conn, error) {
+	f.slots <- struct{}{}
+	conn, err := f.Listener.Accept()
+	if err != nil {
+		<-f.slots
+		if !errors.Is(err, net.ErrClosed) {
+			time.Sleep(acceptPause) // whoever asks again does so at once
+		}
+		return nil, err
+	}
+	return &oneOfFew{Conn: conn, free: sync.OnceFunc(func() { <-f.slots })}, nil
+}
+
+type oneOfFew struct {
+	net.Conn
+	free func()
+}
+
+func (c *oneOfFew) Close() error {
+	defer c.free()
+	return c.Conn.Close()
 }

@@ -43,11 +43,21 @@ func chains(inbound []uint16) []chain {
 		rule(onLoopback(expr.MetaKeyIIFNAME), accept),
 		rule(established, accept),
 	}}
+	// What the rules of output take for the listener's may leave by another interface
+	// all the same: a socket that is bound to one (which takes no capability) keeps it
+	// through a redirect. Only here is it known where a packet goes. An answer goes
+	// out from an inbound port alone: the kernel takes for one also what answers a
+	// packet over the loopback.
+	leave := chain{"leave", nftables.ChainTypeFilter, nftables.ChainHookPostrouting, *nftables.ChainPriorityFilter, nftables.ChainPolicyDrop, [][]expr.Any{
+		rule(onLoopback(expr.MetaKeyOIFNAME), accept),
+		rule(marked, accept),
+	}}
 	for _, port := range inbound {
-		input.rules = append(input.rules, rule(protocol(unix.IPPROTO_TCP), toPort(port), accept))
+		input.rules = append(input.rules, rule(ipv4, protocol(unix.IPPROTO_TCP), toPort(port), accept))
+		leave.rules = append(leave.rules, rule(ipv4, protocol(unix.IPPROTO_TCP), fromPort(port), established, reply, accept))
 	}
 	loopback4, loopback6 := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")
-	own, engineDNS := netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("127.0.0.11/32")
+	own, engineDNS, asking := netip.MustParsePrefix("127.0.0.1/32"), netip.PrefixFrom(engineResolver, 32), netip.PrefixFrom(ownLoopback, 32)
 	return []chain{
 		// Before the engine's own rules (priority -100), which lead port 53 of
 		// 127.0.0.11 to its resolver.
@@ -60,19 +70,25 @@ func chains(inbound []uint16) []chain {
 		}},
 		{"output", nftables.ChainTypeFilter, nftables.ChainHookOutput, *nftables.ChainPriorityFilter, nftables.ChainPolicyDrop, [][]expr.Any{
 			rule(marked, accept),
-			rule(established, reply, accept), // of what came in: ssh
+			rule(established, reply, accept), // of what came in, and of the gateway's own questions
 			// A redirected packet still carries the interface that it would have left
 			// by: it is known by the address and the port of the listener.
 			rule(ipv4, to(own), protocol(unix.IPPROTO_TCP), toPort(tcpPort), accept),
 			rule(ipv4, to(own), protocol(unix.IPPROTO_TCP), toPort(dnsPort), accept),
 			rule(ipv4, to(own), protocol(unix.IPPROTO_UDP), toPort(dnsPort), accept),
-			rule(ipv4, to(engineDNS), refuse), // its resolver listens on another port too
+			rule(ipv4, to(engineDNS), protocol(unix.IPPROTO_TCP), reset), // its resolver listens on another port too
+			rule(ipv4, to(engineDNS), refuse),
+			// Only answers go to where the gateway asks from. What a program sent there
+			// first would make the kernel take a question for the answer to that, and
+			// lead it to the program in place of the engine's resolver.
+			rule(ipv4, to(asking), refuse),
 			rule(onLoopback(expr.MetaKeyOIFNAME), ipv4, to(loopback4), accept),
 			rule(onLoopback(expr.MetaKeyOIFNAME), ipv6, to(loopback6), accept),
 			rule(protocol(unix.IPPROTO_TCP), reset),
 			rule(refuse),
 		}},
 		input,
+		leave,
 		{"forward", nftables.ChainTypeFilter, nftables.ChainHookForward, *nftables.ChainPriorityFilter, nftables.ChainPolicyDrop, nil},
 	}
 }
@@ -108,6 +124,11 @@ func verify(inbound []uint16) error {
 		return err
 	}
 	table := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
+	if have, err := c.ListTableOfFamily(tableName, table.Family); err != nil {
+		return fmt.Errorf("read the rules back: %w", err)
+	} else if have.Flags != 0 {
+		return fmt.Errorf("the table has flags: %#x", have.Flags) // it may be dormant: there, and not in force
+	}
 	all, err := c.ListChainsOfTableFamily(nftables.TableFamilyINet)
 	if err != nil {
 		return fmt.Errorf("read the rules back: %w", err)
@@ -181,9 +202,12 @@ func onLoopback(key expr.MetaKey) []expr.Any {
 
 func protocol(number byte) []expr.Any { return meta(expr.MetaKeyL4PROTO, []byte{number}) }
 
-func toPort(port uint16) []expr.Any {
+func fromPort(port uint16) []expr.Any { return portAt(0, port) }
+func toPort(port uint16) []expr.Any   { return portAt(2, port) }
+
+func portAt(offset uint32, port uint16) []expr.Any {
 	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
 	}
 }

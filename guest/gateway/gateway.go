@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -49,10 +48,15 @@ func Run(ctx context.Context, c Config) error {
 	if err := install(c.Inbound); err != nil {
 		return err
 	}
-	g := &gateway{
-		policy: c.Policy, key: c.Key, addresses: newAddresses(), journal: newJournal(c.Journal, time.Now),
-		outward: newOutward(), slots: make(chan struct{}, maxConnections),
+	out, err := newOutward()
+	if err != nil {
+		return err
 	}
+	g := &gateway{
+		policy: c.Policy, key: c.Key, addresses: newAddresses(c.Policy), journal: newJournal(c.Journal, time.Now),
+		outward: out, slots: make(chan struct{}, connections()),
+	}
+	defer g.journal.flush()
 	return g.serve(ctx)
 }
 
@@ -78,10 +82,16 @@ func (g *gateway) serve(ctx context.Context) error {
 		func() error { return g.serveTCP(ctx, tcp) },
 		func() error { return g.serveDNS(ctx, udp, questions) },
 	} {
-		wg.Go(func() { cancel(server()) })
+		wg.Go(func() {
+			err := server()
+			if err == nil && ctx.Err() == nil {
+				err = errors.New("a server of the gateway has ended")
+			}
+			cancel(err)
+		})
 	}
 	wg.Wait()
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, os.ErrClosed) {
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil

@@ -40,7 +40,7 @@ func (g *gateway) tls(ctx context.Context, conn *net.TCPConn, name string, rule 
 			return
 		}
 	}
-	g.open(ctx, conn, io.MultiReader(bytes.NewReader(hello), conn), name, rule)
+	g.open(ctx, conn, hello, name, rule)
 }
 
 // readHello reads a ClientHello, with the parser that Go's own servers have, and

@@ -38,10 +38,11 @@ type Decision struct {
 }
 
 // The journal writes so many lines a second, after a burst: an agent in a loop
-// must not fill a disk. What it leaves out it counts.
+// must not fill a disk. What it leaves out it counts, and says so a moment later.
 const (
 	journalRate  = 20
 	journalBurst = 200
+	journalPause = time.Second
 )
 
 // journal writes decisions as lines of JSON.
@@ -52,6 +53,7 @@ type journal struct {
 	have float64
 	at   time.Time
 	left int
+	last Decision // that was left out
 }
 
 func newJournal(to io.Writer, now func() time.Time) *journal {
@@ -63,20 +65,38 @@ func (j *journal) write(d Decision) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := j.now()
+	d.Time = now.UTC()
 	// A clock that is set back gives nothing.
 	j.have = min(journalBurst, j.have+max(now.Sub(j.at).Seconds(), 0)*journalRate)
 	j.at = now
 	if j.have < 1 {
+		if j.left == 0 {
+			time.AfterFunc(journalPause, j.flush)
+		}
 		j.left++
+		j.last = d
 		return
 	}
 	j.have--
-	d.Time = now.UTC()
-	if j.left > 0 {
-		j.line(Decision{Time: d.Time, Verdict: "denied", Stage: stageJournal, Reason: "so many lines were left out", Left: j.left})
-		j.left = 0
-	}
+	j.flushLeft()
 	j.line(d)
+}
+
+// flush says how many lines were left out since it last was said, and what the
+// last of them was.
+func (j *journal) flush() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.flushLeft()
+}
+
+func (j *journal) flushLeft() {
+	if j.left == 0 {
+		return
+	}
+	j.line(Decision{Time: j.last.Time, Verdict: j.last.Verdict, Stage: stageJournal, Reason: "so many lines were left out, the next is the last of them", Left: j.left - 1})
+	j.line(j.last)
+	j.left = 0
 }
 
 func (j *journal) line(d Decision) {

@@ -9,7 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"os"
 	"time"
+
+	"github.com/miekg/dns"
 
 	"github.com/agent-container/agent-container/spec"
 )
@@ -80,17 +84,25 @@ func proveKey(ctx context.Context, key []byte) error {
 	return nil
 }
 
-// proveDNS asks for the canary. REFUSED is a server's failure to Go, and no
-// "not found".
+// proveDNS asks for the canary: every resolver that programs here would ask, and
+// one that nobody has. REFUSED is what only a gateway answers to it.
 func proveDNS(ctx context.Context) error {
-	var r net.Resolver
-	r.PreferGo = true
-	_, err := r.LookupNetIP(ctx, "ip4", spec.GatewayCanary+".")
-	var failed *net.DNSError
-	if errors.As(err, &failed) && !failed.IsNotFound && !failed.IsTimeout {
-		return nil
+	servers := []string{netip.AddrPortFrom(spec.GatewayProof.Addr(), 53).String()}
+	if text, err := os.ReadFile("/etc/resolv.conf"); err == nil {
+		engine, _ := resolvers(string(text))
+		servers = append(servers, engine...)
 	}
-	return fmt.Errorf("a name that nobody may ask for is not refused: %v", err)
+	client := dns.Client{Timeout: proofTime}
+	for _, server := range servers {
+		answer, _, err := client.ExchangeContext(ctx, new(dns.Msg).SetQuestion(spec.GatewayCanary+".", dns.TypeA), server)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the gateway does not answer questions to %s: %w", server, err)
+		case answer.Rcode != dns.RcodeRefused:
+			return fmt.Errorf("a name that nobody may ask for is not refused by %s but %s", server, dns.RcodeToString[answer.Rcode])
+		}
+	}
+	return nil
 }
 
 // proveNoIPv6 connects to a documentation address (RFC 3849): that must fail at

@@ -3,17 +3,28 @@ package gateway
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/agent-container/agent-container/spec"
 )
 
 // maxConnections bounds what is open at one time.
 const maxConnections = 4096
+
+// connections is how many may be open with the descriptors that there are: each
+// takes two, and sometimes a pipe; some are for questions and for what is inside.
+func connections() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur >= 4*maxConnections {
+		return maxConnections
+	}
+	return max(int(limit.Cur)/4, 1)
+}
 
 // helloTime is how long the first bytes of a connection may take.
 const helloTime = 10 * time.Second
@@ -26,16 +37,12 @@ func (g *gateway) serveTCP(ctx context.Context, l *net.TCPListener) error {
 	defer wg.Wait()
 	for {
 		conn, err := l.AcceptTCP()
-		if ctx.Err() != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
-		var temporary interface{ Timeout() bool }
-		if err != nil && errors.As(err, &temporary) && !errors.Is(err, net.ErrClosed) {
-			time.Sleep(50 * time.Millisecond) // out of descriptors, most likely; what is open goes on
-			continue
-		}
 		if err != nil {
-			return err
+			time.Sleep(acceptPause) // out of descriptors, most likely; what is open goes on
+			continue
 		}
 		select {
 		case g.slots <- struct{}{}:
@@ -50,8 +57,11 @@ func (g *gateway) serveTCP(ctx context.Context, l *net.TCPListener) error {
 	}
 }
 
+// acceptPause is how long a listener waits after an error.
+const acceptPause = 50 * time.Millisecond
+
 // abort ends a connection at once, with a reset: whoever made it must not take it
-// for an answer.
+// for an answer. What was written and is not sent yet is lost.
 func abort(conn *net.TCPConn) {
 	_ = conn.SetLinger(0)
 	_ = conn.Close()
@@ -60,6 +70,8 @@ func abort(conn *net.TCPConn) {
 // handle decides on one connection by where it was going.
 func (g *gateway) handle(ctx context.Context, conn *net.TCPConn) {
 	defer abort(conn) // once it was closed in order, this does nothing
+	stop := context.AfterFunc(ctx, func() { abort(conn) })
+	defer stop()
 	to, err := originalDestination(conn)
 	if err != nil {
 		g.journal.write(Decision{Verdict: "denied", Stage: stageAddress, Reason: spec.Printable(err.Error(), 200)})
@@ -73,17 +85,19 @@ func (g *gateway) handle(ctx context.Context, conn *net.TCPConn) {
 	if !ok {
 		return
 	}
-	stop := context.AfterFunc(ctx, func() { abort(conn) })
-	defer stop()
 	switch {
 	case name != "" && rule.Port == 443:
 		g.tls(ctx, conn, name, rule)
 	case name != "" && rule.Port == 80:
 		g.http(ctx, conn, name, rule)
 	default:
-		g.open(ctx, conn, conn, name, rule)
+		g.open(ctx, conn, nil, name, rule)
 	}
 }
+
+// advised is what a rule is from that an advisory gateway makes for what no rule
+// permits.
+const advised = "advisory"
 
 // decide finds the name that an address stands for and the rule that permits it.
 func (g *gateway) decide(to netip.AddrPort) (name string, rule spec.Rule, ok bool) {
@@ -95,8 +109,8 @@ func (g *gateway) decide(to netip.AddrPort) (name string, rule spec.Rule, ok boo
 			return "", rule, true
 		}
 		d.Stage, d.Address = stageAddress, to.Addr().String()
-		rule = spec.Rule{Address: to.Addr(), Port: port, Private: true, From: "advisory"}
-		if ok = g.policy.Enforcement == spec.Advisory && dialable(to.Addr()); !ok {
+		rule = spec.Rule{Address: to.Addr(), Port: port, Private: true, From: advised}
+		if ok = g.policy.Enforcement == spec.Advisory && spec.Dialable(to.Addr()); !ok {
 			d.Verdict = "denied"
 		}
 		g.journal.write(d)
@@ -106,12 +120,12 @@ func (g *gateway) decide(to netip.AddrPort) (name string, rule spec.Rule, ok boo
 		return name, rule, true
 	}
 	g.journal.write(d)
-	return name, spec.Rule{Name: name, Port: port, From: "advisory"}, g.policy.Enforcement == spec.Advisory
+	return name, spec.Rule{Name: name, Port: port, From: advised}, g.policy.Enforcement == spec.Advisory
 }
 
 // open connects to where the rule says and passes bytes both ways, untouched.
-// first is what the client has sent so far and sends from now on.
-func (g *gateway) open(ctx context.Context, conn *net.TCPConn, first io.Reader, name string, rule spec.Rule) {
+// first is what was read from the client to decide.
+func (g *gateway) open(ctx context.Context, conn *net.TCPConn, first []byte, name string, rule spec.Rule) {
 	out, err := g.connect(ctx, name, rule)
 	if err != nil {
 		return
@@ -119,15 +133,17 @@ func (g *gateway) open(ctx context.Context, conn *net.TCPConn, first io.Reader, 
 	defer abort(out)
 	stop := context.AfterFunc(ctx, func() { abort(out) })
 	defer stop()
-	var wg sync.WaitGroup
-	wg.Go(func() { pass(out, first) })
-	pass(conn, out)
-	wg.Wait()
+	if _, err := out.Write(first); err == nil {
+		relay(conn, out)
+	}
 }
 
 // connect dials and says how that went.
 func (g *gateway) connect(ctx context.Context, name string, rule spec.Rule) (*net.TCPConn, error) {
 	d := Decision{Verdict: "allowed", Stage: stageOpen, Name: name, Port: rule.Port, Rule: rule.String()}
+	if rule.From == advised {
+		d.Verdict, d.Rule = verdict(g.policy), ""
+	}
 	if name == "" {
 		d.Address = rule.Address.String()
 	}
@@ -139,18 +155,4 @@ func (g *gateway) connect(ctx context.Context, name string, rule spec.Rule) (*ne
 	}
 	g.journal.write(d)
 	return out, err
-}
-
-// pass copies until from ends, then says so to whoever reads to: the other
-// direction may go on for as long as it likes. A connection that breaks breaks
-// both.
-func pass(to *net.TCPConn, from io.Reader) {
-	if _, err := io.Copy(to, from); err != nil {
-		abort(to)
-		if c, ok := from.(*net.TCPConn); ok {
-			abort(c)
-		}
-		return
-	}
-	_ = to.CloseWrite()
 }

@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// A hello must be read whole in however many records it comes, and not a byte of
+// what was read may be lost.
+func TestReadHello(t *testing.T) {
+	for about, c := range map[string]struct {
+		hello hello
+		want  string // "": an error, or no name
+	}{
+		"one record": {hello{names: []string{"allowed.test"}}, "allowed.test"}, "records of 20 bytes": {hello{names: []string{"allowed.test"}, pieces: 20}, "allowed.test"},
+		"a long one": {hello{names: []string{"allowed.test"}, padding: 20_000}, "allowed.test"}, "one that is too long": {hello{names: []string{"allowed.test"}, padding: 40_000}, ""},
+		"no name": {hello{}, ""}, "two names": {hello{names: []string{"allowed.test", "evil.test"}}, ""}, "SSLv2": {hello{ssl2: true}, ""},
+	} {
+		sent := append(c.hello.bytes("tk0123456789abcdef"), "more"...)
+		in := bytes.NewReader(sent)
+		read, server, err := readHello(in)
+		if server != c.want || (err == nil) != (c.want != "") && about != "no name" {
+			t.Errorf("%s: %q, %v", about, server, err)
+		}
+		if rest := sent[len(sent)-in.Len():]; !bytes.Equal(append(read, rest...), sent) {
+			t.Errorf("%s: %d bytes of %d were read and %d are left", about, len(read), len(sent), len(rest))
+		}
+	}
+}
+
+// Whatever a client sends must be kept as it came, within the bound, and what
+// follows a hello must not change what the hello says.
+func FuzzReadHello(f *testing.F) {
+	for _, h := range []hello{{names: []string{"allowed.test"}}, {names: []string{"allowed.test"}, pieces: 20}, {names: []string{"a", "b"}}, {}, {ssl2: true}, {names: []string{strings.Repeat("a", 300)}}} {
+		f.Add(h.bytes("tk0123456789abcdef"))
+	}
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		read, server, err := readHello(bytes.NewReader(sent))
+		if len(read) > maxHello || !bytes.HasPrefix(sent, read) {
+			t.Fatalf("%d bytes were kept of %d", len(read), len(sent))
+		}
+		if err != nil {
+			if server != "" {
+				t.Errorf("%q beside %v", server, err)
+			}
+			return
+		}
+		if _, again, err := readHello(bytes.NewReader(append(bytes.Clone(sent), "more"...))); err != nil || again != server {
+			t.Errorf("%q is %q with more behind it: %v", server, again, err)
+		}
+	})
+}
