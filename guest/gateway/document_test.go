@@ -14,7 +14,7 @@ const documentHead = `# The egress battery
 What a gateway must let through and what it must not, tried in network namespaces
 by the test binary of ` + "`guest/gateway`" + ` and written by that run:
 
-    go test ./guest/gateway -run TestBattery -update
+    AGENT_CONTAINER_BATTERY=full go test ./guest/gateway -run TestBattery -update
 
 Each attempt carries a token of its own. "Reaches" is the server in whose log the
 token is, and no other. "Denied" is a token that is in no server's log, in no
@@ -22,7 +22,8 @@ question to a resolver and in no packet that left the namespace, and a client th
 failed within two seconds (in G01, G07 and C15 no refusal is promised). "Refused by
 the kernel" is a call that fails, and "holds" a fact. Before each row the same is
 done in a namespace without a gateway, where it must not end so: a row that cannot
-fail fails. Each attempt is made as uid 1000 and as uid 0 without capabilities. At
+fail fails. Each attempt is made as uid 1000 and as uid 0 without capabilities,
+three times each when the battery is full. At
 the end every packet that left is looked at: each was the gateway's own, to a
 declared host or to the resolver.
 
