@@ -17,7 +17,8 @@ import (
 // startAnew starts a stopped deployment whose container cannot start any more,
 // because it keeps the port and the network that it was created with. It takes
 // the deploy path with the spec, the image and the fill that the container has:
-// but for the services, nothing is read again, and no task is sent again. The caller holds the lock.
+// but for the services, nothing is read again, and no task is sent again. The
+// caller holds the lock.
 func (a *app) startAnew(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, cause error) error {
 	lost := "its port was taken meanwhile"
 	if engine.NetworkGone(cause) {

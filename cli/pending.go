@@ -43,22 +43,24 @@ func (a *app) pendingFailure(ctx context.Context, e *engine.Engine, s spec.Spec,
 	return f
 }
 
-// waitsForKey returns true, or the failure that says so, when a job that clones
-// over SSH waits for its key. It returns once the clone is over, and at once for
-// any other job; a signal is left to whoever follows.
-func (a *app) waitsForKey(ctx context.Context, e *engine.Engine, s spec.Spec) (bool, error) {
+// waitsForKey returns the failure that says so when a job that clones over SSH
+// waits for its key, and nil when it can be followed: once the clone is over, and
+// at once for any other job. A signal is left to whoever follows.
+func (a *app) waitsForKey(ctx context.Context, e *engine.Engine, s spec.Spec) error {
 	if !s.ClonesBySSH() {
-		return false, nil
+		return nil
 	}
 	status, err := a.await(ctx, e, s)
-	if context.Cause(ctx) != nil || err == nil && status.State != spec.Pending {
-		return false, nil
-	}
-	if err != nil {
-		return true, afterStart(err)
+	switch {
+	case context.Cause(ctx) != nil:
+		return nil
+	case err != nil:
+		return afterStart(err)
+	case status.State != spec.Pending:
+		return nil
 	}
 	_, err = a.awaitAndReport(ctx, e, s, true)
-	return true, err
+	return err
 }
 
 // keyFile is where the public half of a container's own key is kept, in its

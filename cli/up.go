@@ -127,7 +127,7 @@ func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.En
 // startedAnswer follows or waits for what was started.
 func (a *app) startedAnswer(ctx context.Context, c *ucli.Context, e *engine.Engine, s spec.Spec) (any, error) {
 	if c.Bool("foreground") {
-		if pending, err := a.waitsForKey(ctx, e, s); err != nil || pending {
+		if err := a.waitsForKey(ctx, e, s); err != nil {
 			return nil, err
 		}
 		return a.followToEnd(ctx, e, s)
