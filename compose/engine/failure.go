@@ -17,8 +17,9 @@ import (
 // 28, and 29.
 var lostWords = regexp.MustCompile(`(?i)cannot connect to the docker daemon|error during connect|failed to connect to the docker api|permission denied while trying to connect`)
 
-// missingWords are how the engine says that a named thing is not there.
-var missingWords = regexp.MustCompile(`(?i)no such (container|image|volume|network|object)\b|network \S+ not found`)
+// missingWords are how the engine says that a named thing is not there. The last
+// is its word for a network that another command removes at the same moment.
+var missingWords = regexp.MustCompile(`(?i)no such (container|image|volume|network|object)\b|network \S+ not found|unknown network \S+ id \S+`)
 
 // networkGoneWords are how Compose and the engine say that a container's network
 // is not there, by its name or by the id that it had.

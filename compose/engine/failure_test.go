@@ -20,6 +20,7 @@ func TestFailuresAreToldApart(t *testing.T) {
 		{"Error response from daemon: No such container: nope", true, true, false},
 		{"Error response from daemon: get nope: no such volume", true, true, false},
 		{"Error response from daemon: network nope not found\nexit status 1", true, true, false},
+		{"Error response from daemon: error while removing network: unknown network agent-container id d890fa3aad76", true, true, false},
 		{"Error response from daemon: No such image: nope:latest", true, true, false},
 		{"Error response from daemon: No such container: a\nError response from daemon: No such container: b\n", true, true, false},
 		{"Error response from daemon: Could not find the file /nope in container x", false, true, false},
