@@ -101,7 +101,7 @@ func (a *app) prepareFiles(ctx context.Context, c *ucli.Context, s spec.Spec, in
 		return nil, err
 	}
 	d.fill.job.GitName, d.fill.job.GitEmail = a.gitIdentity(ctx)
-	return d, nil
+	return d, a.checkEgress(ctx, c, d)
 }
 
 // readServices reads the user's services file, else the project's, nil when

@@ -15,12 +15,18 @@ const Prefix = "agent-container-"
 // between its containers is off.
 const SharedNetwork = "agent-container"
 
+// GatewayService is the name of the gateway's service where egress is declared.
+const GatewayService = "egress"
+
 // AgentService is the name of the agent's service in every project.
 const AgentService = "agent"
 
 // ProjectName returns the Compose project of a deployment, which is also the
 // name of its agent container and of its own network.
 func ProjectName(name string) string { return Prefix + name }
+
+// GatewayContainer returns the name of a deployment's gateway container.
+func GatewayContainer(name string) string { return "agent-egress-" + name }
 
 // VolumeName returns the engine's name of a deployment's volume.
 func VolumeName(name, suffix string) string { return Prefix + name + "-" + suffix }
@@ -40,6 +46,9 @@ func ImageName(agent, digest string) string {
 	return "localhost/" + Prefix + agent + ":" + digest
 }
 
+// GatewayImage returns the name of the gateway's image with its content digest.
+func GatewayImage(digest string) string { return "localhost/agent-container-egress:" + digest }
+
 // BootstrapImage is the base made on this host where no registry answers.
 const BootstrapImage = "localhost/agent-container-base:trixie"
 
@@ -52,6 +61,7 @@ const (
 	LabelVersion = "agent-container.version" // the CLI that made the container
 	LabelImage   = "agent-container.image"   // the image's name by content
 	LabelSpec    = "agent-container.spec"    // the spec as JSON: names, never values
+	LabelSSH     = "agent-container.ssh"     // ADDRESS:PORT of its sshd, where the gateway's container publishes it
 	LabelBuilt   = "agent-container.built"   // on images: when, RFC 3339
 )
 

@@ -22,6 +22,7 @@ const (
 	EnvAgent      = EnvPrefix + "AGENT"
 	EnvName       = EnvPrefix + "NAME"
 	EnvCloneURL   = EnvPrefix + "CLONE_URL"   // Spec.Repo; never _REPO, which is the CLI's own
+	EnvEgress     = EnvPrefix + "EGRESS"      // the enforcement of Spec.Egress: nothing may run before a gateway has proved itself
 	EnvGuest      = EnvPrefix + "GUEST"       // override of ContainerGuest, for tests
 	EnvRunDir     = EnvPrefix + "RUN_DIR"     // override of ContainerRunDir, for tests
 	EnvRunsDir    = EnvPrefix + "RUNS_DIR"    // override of ContainerRunsDir, for tests
@@ -44,7 +45,15 @@ const (
 	FillCA     = "ca.pem"          // the host's CA bundle, absent when none is used
 	FillConfig = "config"          // a directory laid over the agent's ConfigDir
 	FillAccess = "authorized_keys" // who may attach; absent when nobody may over ssh
+	FillKey    = "gateway.key"     // with which the gateway proves itself, 32 bytes; in its own container too
 )
+
+// FillPolicy is the Policy as JSON, in the gateway's container only, relative to
+// ContainerRunDir.
+const FillPolicy = "policy.json"
+
+// GatewayGuest is the guest in the gateway's image, which holds nothing else.
+const GatewayGuest = "/agent-container-guest"
 
 // SSHPort is where the container's sshd listens. Its host key is
 // ~/.ssh/HostKeyDir/HostKeyFile, the public half beside it with ".pub".

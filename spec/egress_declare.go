@@ -13,8 +13,11 @@ import (
 // Egress is what a user declares about what may leave a deployment. A nil *Egress
 // is no declaration: everything may. One without entries permits nothing.
 type Egress struct {
-	Enforcement Enforcement `json:"enforcement"`
-	Allow       []string    `json:"allow"` // as Allow.String writes them, sorted
+	Enforcement Enforcement         `json:"enforcement"`
+	Allow       []string            `json:"allow"`              // as Allow.String writes them, sorted
+	Typed       []string            `json:"typed,omitempty"`    // those of Allow that were typed, sorted
+	Outside     []string            `json:"outside,omitempty"`  // services that stay outside the gateway's namespace, sorted
+	Managers    map[string][]string `json:"managers,omitempty"` // the hosts of the package managers in Allow, as they were configured where it was deployed
 }
 
 // Equal reports whether both permit the same.
@@ -244,7 +247,7 @@ func hostRules(from string, hosts []string) []Rule {
 }
 
 // Policy is what the gateway enforces for e; nil for no declaration.
-func (e *Egress) Policy(agent Agent, managers map[string][]string) (*Policy, error) {
+func (e *Egress) Policy(agent Agent) (*Policy, error) {
 	if e == nil {
 		return nil, nil
 	}
@@ -254,7 +257,7 @@ func (e *Egress) Policy(agent Agent, managers map[string][]string) (*Policy, err
 		if err != nil {
 			return nil, err
 		}
-		p.Rules = append(p.Rules, a.Rules(agent, managers)...)
+		p.Rules = append(p.Rules, a.Rules(agent, e.Managers)...)
 	}
 	return p, p.Validate()
 }

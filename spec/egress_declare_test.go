@@ -59,21 +59,22 @@ func TestEgressPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var none *Egress
-	if p, err := none.Policy(agent, nil); p != nil || err != nil || none.String() != "unrestricted" {
+	if p, err := none.Policy(agent); p != nil || err != nil || none.String() != "unrestricted" {
 		t.Errorf("no declaration: %v, %v", p, err)
 	}
 	empty, err := NewEgress("f", Strict, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := empty.Policy(agent, nil); err != nil || p == nil || len(p.Rules) != 0 || empty.String() != "strict, nothing" {
+	if p, err := empty.Policy(agent); err != nil || p == nil || len(p.Rules) != 0 || empty.String() != "strict, nothing" {
 		t.Errorf("an empty one: %v, %v", p, err)
 	}
 	list, err := NewEgress("f", Advisory, []string{"provider:agent", "*.example.com:22", "service:db:5432", "provider:npm", "private:10.0.0.1:1", "a.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := list.Policy(agent, map[string][]string{"npm": {"packages.example:8443"}})
+	list.Managers = map[string][]string{"npm": {"packages.example:8443"}}
+	p, err := list.Policy(agent)
 	if err != nil {
 		t.Fatal(err)
 	}

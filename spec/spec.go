@@ -85,6 +85,7 @@ type Spec struct {
 	SSHBind      string    `json:"ssh_bind,omitempty"`        // the host's address on which sshd is published, or "none"
 	AccessFiles  []string  `json:"authorized_keys,omitempty"` // absolute host paths of more keys that are let in
 	Typed        []string  `json:"typed,omitempty"`           // sorted flags of limits and restart that were typed: a redeploy keeps them, and reads the others from settings again
+	Egress       *Egress   `json:"egress,omitempty"`          // what may leave it; nil for everything
 	Project      string    `json:"project,omitempty"`         // absolute host path of the project whose files take effect
 	Timezone     string    `json:"timezone"`                  // IANA name for TZ
 }

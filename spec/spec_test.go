@@ -90,7 +90,8 @@ func valid() Spec {
 		EnvNames: []string{"A", "B"}, EnvFiles: []string{"/e/one.env"}, Restart: Restart{OnFailure: true, Max: 3},
 		Limits: Limits{MemoryBytes: 1 << 30, CPUs: 1.5, Pids: 100, Run: Duration(time.Hour), Idle: Duration(time.Minute), Start: Duration(time.Minute)}, RecordTask: true,
 		Typed: []string{"timeout"}, SSH: true, SSHBind: "127.0.0.1", AccessFiles: []string{"/k.pub"},
-		BaseImage: "debian:trixie-slim", CABundle: "auto", Project: "/project", Timezone: "Europe/Berlin",
+		BaseImage: "debian:trixie-slim", CABundle: "auto", Egress: &Egress{Enforcement: Strict, Allow: []string{"example.com"}},
+		Project: "/project", Timezone: "Europe/Berlin",
 	}
 }
 
@@ -155,7 +156,7 @@ func TestLabel(t *testing.T) {
 	}
 	want := `{"name":"web","agent":"claude","mode":"headless","workspace":"bind","workspace_dir":"/src","mounts":[{"source":"/lib","path":"/mnt/lib"}],"env_names":["A","B"],` +
 		`"env_files":["/e/one.env"],"restart":"on-failure:3","limits":{"memory_bytes":1073741824,"cpus":1.5,"pids":100,"timeout":"1h0m0s","idle_timeout":"1m0s","start_timeout":"1m0s"},` +
-		`"record_task":true,"base_image":"debian:trixie-slim","ca_bundle":"auto","ssh":true,"ssh_bind":"127.0.0.1","authorized_keys":["/k.pub"],"typed":["timeout"],"project":"/project","timezone":"Europe/Berlin"}`
+		`"record_task":true,"base_image":"debian:trixie-slim","ca_bundle":"auto","ssh":true,"ssh_bind":"127.0.0.1","authorized_keys":["/k.pub"],"typed":["timeout"],"egress":{"enforcement":"strict","allow":["example.com"]},"project":"/project","timezone":"Europe/Berlin"}`
 	if d := cmp.Diff(want, valid().Label()); d != "" {
 		t.Error(d)
 	}

@@ -42,7 +42,7 @@ func setMark(_, _ string, c syscall.RawConn) error {
 
 // stageError is an error with the stage of the decision that it is.
 type stageError struct {
-	stage string
+	stage spec.Stage
 	error
 }
 
@@ -52,7 +52,7 @@ type stageError struct {
 func (o *outward) connect(ctx context.Context, name string, rule spec.Rule) (*net.TCPConn, error) {
 	candidates, err := o.candidates(ctx, name, rule)
 	if err != nil {
-		return nil, stageError{stageResolve, err}
+		return nil, stageError{spec.StageResolve, err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -62,7 +62,7 @@ func (o *outward) connect(ctx context.Context, name string, rule spec.Rule) (*ne
 			return conn.(*net.TCPConn), nil
 		}
 	}
-	return nil, stageError{stageDial, err}
+	return nil, stageError{spec.StageDial, err}
 }
 
 // dial gives one of the addresses that are left its share of the time that is.

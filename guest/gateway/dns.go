@@ -53,12 +53,12 @@ func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 	asked := q.Question[0]
 	name, err := spec.CanonicalName(asked.Name)
 	if err != nil {
-		r.journal.write(Decision{Verdict: "denied", Stage: stageDNS, Name: spec.Printable(asked.Name, 300), Reason: "not a name that could be declared"})
+		r.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageDNS, Name: spec.Printable(asked.Name, 300), Reason: "not a name that could be declared"})
 		return refusal(q)
 	}
 	if !r.policy.Knows(name) {
 		if name != spec.GatewayCanary {
-			r.journal.write(Decision{Verdict: verdict(r.policy), Stage: stageDNS, Name: name, Reason: "not declared"})
+			r.journal.write(Decision{Verdict: verdict(r.policy), Stage: spec.StageDNS, Name: name, Reason: "not declared"})
 		}
 		if r.policy.Enforcement != spec.Advisory || name == spec.GatewayCanary {
 			return refusal(q)
@@ -66,7 +66,7 @@ func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 	}
 	addr, ok := r.addresses.of(name)
 	if !ok {
-		r.journal.write(Decision{Verdict: "denied", Stage: stageLimit, Name: name, Reason: "too many names"})
+		r.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageLimit, Name: name, Reason: "too many names"})
 		return refusal(q)
 	}
 	m := new(dns.Msg).SetReply(q)
@@ -78,11 +78,11 @@ func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 }
 
 // verdict is what becomes of what no rule permits.
-func verdict(p *spec.Policy) string {
+func verdict(p *spec.Policy) spec.Verdict {
 	if p.Enforcement == spec.Advisory {
-		return "advised"
+		return spec.Advised
 	}
-	return "denied"
+	return spec.Denied
 }
 
 // refusal is REFUSED, and not that there is no such name: a program must not

@@ -35,7 +35,7 @@ func (g *gateway) tls(ctx context.Context, conn *net.TCPConn, name string, rule 
 		reason = "the TLS hello names another server: " + spec.Printable(server, 200)
 	}
 	if reason != "" {
-		g.journal.write(Decision{Verdict: verdict(g.policy), Stage: stageTLS, Name: name, Port: rule.Port, Reason: reason})
+		g.journal.write(Decision{Verdict: verdict(g.policy), Stage: spec.StageTLS, Name: name, Port: rule.Port, Reason: reason})
 		if g.policy.Enforcement != spec.Advisory {
 			return
 		}

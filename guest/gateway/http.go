@@ -69,14 +69,14 @@ func (g *gateway) sameHost(name string, rule spec.Rule, next http.Handler) http.
 			next.ServeHTTP(w, r)
 			return
 		}
-		d := Decision{Verdict: "denied", Stage: stageHTTP, Name: name, Port: rule.Port, Reason: "a request for another host: " + spec.Printable(r.Host, 200)}
+		d := Decision{Verdict: spec.Denied, Stage: spec.StageHTTP, Name: name, Port: rule.Port, Reason: "a request for another host: " + spec.Printable(r.Host, 200)}
 		if !plain {
 			d.Reason = "a request for a proxy: " + spec.Printable(r.Method+" "+r.RequestURI, 200)
 		} else {
 			d.Verdict = verdict(g.policy)
 		}
 		g.journal.write(d)
-		if d.Verdict != "denied" {
+		if d.Verdict != spec.Denied {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -9,33 +9,8 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// The stages at which a decision is made.
-const (
-	stageDNS     = "dns"     // a name was asked for
-	stageAddress = "address" // a connection to an address that stands for no name
-	stagePort    = "port"    // to a name, at a port that is not permitted
-	stageTLS     = "tls"     // its first bytes are no hello for that name
-	stageHTTP    = "http"    // a request is not for that name
-	stageResolve = "resolve" // the name leads nowhere, or to a private address
-	stageDial    = "dial"    // the host does not answer
-	stageOpen    = "open"    // it is let through
-	stageLimit   = "limit"   // there are too many
-	stageJournal = "journal" // lines that were left out
-)
-
-// Decision is one line of the gateway's journal. What comes from the wire is
-// canonical or made printable.
-type Decision struct {
-	Time    time.Time `json:"time"`
-	Verdict string    `json:"verdict"` // allowed, denied, or advised: let through where strict would have denied
-	Stage   string    `json:"stage"`
-	Name    string    `json:"name,omitempty"`
-	Address string    `json:"address,omitempty"`
-	Port    int       `json:"port,omitempty"`
-	Rule    string    `json:"rule,omitempty"`   // that permits it
-	Reason  string    `json:"reason,omitempty"` // why not
-	Left    int       `json:"left_out,omitempty"`
-}
+// Decision is one line of the gateway's journal.
+type Decision = spec.Decision
 
 // The journal writes so many lines a second, after a burst: an agent in a loop
 // must not fill a disk. What it leaves out it counts, and says so a moment later.
@@ -94,7 +69,7 @@ func (j *journal) flushLeft() {
 	if j.left == 0 {
 		return
 	}
-	j.line(Decision{Time: j.last.Time, Verdict: j.last.Verdict, Stage: stageJournal, Reason: "so many lines were left out, the next is the last of them", Left: j.left - 1})
+	j.line(Decision{Time: j.last.Time, Verdict: j.last.Verdict, Stage: spec.StageJournal, Reason: "so many lines were left out, the next is the last of them", Left: j.left - 1})
 	j.line(j.last)
 	j.left = 0
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agent-container/agent-container/spec"
 )
 
 // loadRows are the rows that are many attempts at once, or last.
@@ -245,7 +247,7 @@ func (d *decisions) refusals(suffix string) (lines, left int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.list {
-		if e.Stage == stageJournal {
+		if e.Stage == spec.StageJournal {
 			left += e.Left
 		} else if strings.HasSuffix(e.Name, suffix) {
 			lines++

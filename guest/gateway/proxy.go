@@ -51,7 +51,7 @@ func (g *gateway) serveTCP(ctx context.Context, l *net.TCPListener) error {
 				g.handle(ctx, conn)
 			})
 		default:
-			g.journal.write(Decision{Verdict: "denied", Stage: stageLimit, Reason: "too many connections"})
+			g.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageLimit, Reason: "too many connections"})
 			abort(conn)
 		}
 	}
@@ -74,7 +74,7 @@ func (g *gateway) handle(ctx context.Context, conn *net.TCPConn) {
 	defer stop()
 	to, err := originalDestination(conn)
 	if err != nil {
-		g.journal.write(Decision{Verdict: "denied", Stage: stageAddress, Reason: spec.Printable(err.Error(), 200)})
+		g.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageAddress, Reason: spec.Printable(err.Error(), 200)})
 		return
 	}
 	if to == spec.GatewayProof {
@@ -103,15 +103,15 @@ const advised = "advisory"
 func (g *gateway) decide(to netip.AddrPort) (name string, rule spec.Rule, ok bool) {
 	port := int(to.Port())
 	name, known := g.addresses.name(to.Addr())
-	d := Decision{Verdict: verdict(g.policy), Stage: stagePort, Name: name, Port: port, Reason: "not declared"}
+	d := Decision{Verdict: verdict(g.policy), Stage: spec.StagePort, Name: name, Port: port, Reason: "not declared"}
 	if !known {
 		if rule, ok = g.policy.MatchAddress(to.Addr(), port); ok {
 			return "", rule, true
 		}
-		d.Stage, d.Address = stageAddress, to.Addr().String()
+		d.Stage, d.Address = spec.StageAddress, to.Addr().String()
 		rule = spec.Rule{Address: to.Addr(), Port: port, Private: true, From: advised}
 		if ok = g.policy.Enforcement == spec.Advisory && spec.Dialable(to.Addr()); !ok {
-			d.Verdict = "denied"
+			d.Verdict = spec.Denied
 		}
 		g.journal.write(d)
 		return "", rule, ok
@@ -140,7 +140,7 @@ func (g *gateway) open(ctx context.Context, conn *net.TCPConn, first []byte, nam
 
 // connect dials and says how that went.
 func (g *gateway) connect(ctx context.Context, name string, rule spec.Rule) (*net.TCPConn, error) {
-	d := Decision{Verdict: "allowed", Stage: stageOpen, Name: name, Port: rule.Port, Rule: rule.String()}
+	d := Decision{Verdict: spec.Allowed, Stage: spec.StageOpen, Name: name, Port: rule.Port, Rule: rule.String()}
 	if rule.From == advised {
 		d.Verdict, d.Rule = verdict(g.policy), ""
 	}
@@ -151,7 +151,7 @@ func (g *gateway) connect(ctx context.Context, name string, rule spec.Rule) (*ne
 	if err != nil {
 		var at stageError
 		errors.As(err, &at)
-		d.Verdict, d.Stage, d.Reason = "denied", at.stage, spec.Printable(err.Error(), 300)
+		d.Verdict, d.Stage, d.Reason = spec.Denied, at.stage, spec.Printable(err.Error(), 300)
 	}
 	g.journal.write(d)
 	return out, err
