@@ -35,7 +35,7 @@ func (a *app) startAnew(ctx context.Context, e *engine.Engine, c *engine.Contain
 	if err != nil {
 		return err
 	}
-	if c.HasServices() != (d.services != nil) {
+	if c.Beside().Services != (d.services != nil) {
 		return fail(exitFailed, "run: agent-container redeploy "+s.Name, "start %s: %s, and its services file is not what it was: %w", s.Name, lost, cause)
 	}
 	if d.kept, err = keepFill(ctx, e, c); err != nil {
@@ -88,8 +88,8 @@ func (k *keptFill) read(t *tar.Reader) error {
 			return err
 		}
 		name, inside := strings.CutPrefix(path.Clean(h.Name), path.Base(spec.ContainerRunDir)+"/")
-		if h.Typeflag != tar.TypeReg || !inside || !filepath.IsLocal(name) || name == spec.FileStatus {
-			continue // the last start's status must not be taken for the next one's
+		if h.Typeflag != tar.TypeReg || !inside || !filepath.IsLocal(name) || name == spec.FileStatus || name == spec.FillKey {
+			continue // the last start's status must not be taken for the next one's, nor its gateway for the next one
 		}
 		content, err := io.ReadAll(t)
 		if err != nil {

@@ -95,17 +95,20 @@ func (a *app) missingImages(ctx context.Context, e *engine.Engine, images map[st
 // name is there without our label. Compose would take such a volume, and ends
 // half way at the others.
 func checkForeign(ctx context.Context, e *engine.Engine, d *deployment) error {
-	name, volumes := d.spec.Name, volumeNames(d.spec)
-	if d.services == nil {
+	name, volumes, m := d.spec.Name, volumeNames(d.spec), newModel(e, d)
+	if !m.OwnNetwork() {
 		return e.CheckVolumes(ctx, name, volumes)
 	}
-	if err := e.CheckVolumes(ctx, name, append(volumes, d.services.VolumeNames(name)...)); err != nil {
+	if d.services != nil {
+		volumes = append(volumes, d.services.VolumeNames(name)...)
+	}
+	if err := e.CheckVolumes(ctx, name, volumes); err != nil {
 		return err
 	}
 	if err := e.CheckNetwork(ctx, name, compose.ProjectName(name)); err != nil {
 		return err
 	}
-	return e.CheckContainers(ctx, name, compose.Model{Spec: d.spec, Services: d.services}.ContainerNames())
+	return e.CheckContainers(ctx, name, m.ContainerNames())
 }
 
 // createAttempts bounds how often a create is tried.
@@ -120,9 +123,9 @@ func (a *app) create(ctx context.Context, e *engine.Engine, m compose.Model, fil
 		switch {
 		case attempt == createAttempts:
 			return err
-		case m.Services == nil && engine.NetworkGone(err):
+		case !m.OwnNetwork() && engine.NetworkGone(err):
 			err = e.EnsureSharedNetwork(ctx)
-		case m.Services != nil && engine.SubnetTaken(err):
+		case m.OwnNetwork() && engine.SubnetTaken(err):
 			if m.Host.Subnet, err = a.subnet(ctx, e, m.Spec.Name); err == nil {
 				file, err = a.writeModel(m)
 			}
@@ -142,11 +145,11 @@ func (a *app) create(ctx context.Context, e *engine.Engine, m compose.Model, fil
 func (a *app) startCreated(ctx context.Context, e *engine.Engine, d *deployment, m compose.Model, file string) error {
 	var refused []int
 	for attempt := 1; ; attempt++ {
-		err := e.Start(ctx, d.spec.Name, d.services != nil)
+		err := e.Start(ctx, d.spec.Name, d.beside())
 		switch {
 		case attempt == createAttempts:
 			return err
-		case m.Services == nil && engine.NetworkGone(err):
+		case !m.OwnNetwork() && engine.NetworkGone(err):
 			err = e.EnsureSharedNetwork(ctx)
 		case d.spec.HasSSH() && engine.PortTaken(err):
 			refused = append(refused, m.Host.SSHPort)
@@ -160,7 +163,7 @@ func (a *app) startCreated(ctx context.Context, e *engine.Engine, d *deployment,
 		if err := a.create(ctx, e, m, file); err != nil {
 			return err
 		}
-		if err := e.Fill(ctx, compose.ProjectName(d.spec.Name), d.write); err != nil {
+		if err := d.fillAll(ctx, e); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,12 @@ import (
 	"github.com/agent-container/agent-container/settings"
 )
 
-// newModel is the Compose model of d, but for its image and subnet.
+// newModel is the Compose model of d, but for its agent image and subnet.
 func newModel(e *engine.Engine, d *deployment) compose.Model {
 	m := compose.Model{Spec: d.spec, Version: version(), Services: d.services}
+	if d.gateway != nil {
+		m.Gateway = compose.GatewayImage(d.gateway.image.Digest())
+	}
 	m.Host.StartInterval = e.Major() >= 25
 	return m
 }
@@ -54,6 +57,9 @@ func (a *app) subnet(ctx context.Context, e *engine.Engine, name string) (string
 // is there, foreign things are ruled out, and old, the container that is to be
 // replaced, is still the one that the decision was made on. It runs until then.
 func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *deployment, old *engine.Container) error {
+	if err := a.prepareGateway(e, d); err != nil {
+		return err
+	}
 	name, m, file, release, releasePort := d.spec.Name, newModel(e, d), "", func() {}, func() {}
 	defer func() { release(); releasePort() }()
 	return take(ctx,
@@ -63,6 +69,7 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 				func(ctx context.Context) error { return checkForeign(ctx, e, d) },
 				func(ctx context.Context) error { return checkCPUs(ctx, e, d.spec.Limits.CPUs) },
 				func(ctx context.Context) (err error) { m.Image, err = a.imageOf(ctx, e, d); return err },
+				func(ctx context.Context) error { return a.ensureGatewayImage(ctx, e, d.gateway) },
 			)
 		}},
 		step{"seen", func() error { return checkSeen(ctx, e, d.spec, m.Image) }},
@@ -97,17 +104,17 @@ func (a *app) deploy(ctx context.Context, e *engine.Engine, verb string, d *depl
 					return err
 				}
 			}
-			return attempted("fill", name, e.Fill(ctx, compose.ProjectName(name), d.write))
+			return attempted("fill", name, d.fillAll(ctx, e))
 		}},
 		step{"started", func() error { return attempted("start", name, a.startCreated(ctx, e, d, m, file)) }},
 	)
 }
 
-// network sees to the network of m: the shared bridge, or with services a free
-// subnet for an own one. Subnets are chosen from what exists, so until release
+// network sees to the network of m: the shared bridge, or a free subnet for an own
+// one. Subnets are chosen from what exists, so until release
 // nobody else chooses.
 func (a *app) network(ctx context.Context, e *engine.Engine, m *compose.Model) (release func(), err error) {
-	if m.Services == nil {
+	if !m.OwnNetwork() {
 		return func() {}, e.EnsureSharedNetwork(ctx)
 	}
 	if release, err = a.waitLock(ctx, "subnets"); err != nil {
@@ -151,12 +158,15 @@ func (a *app) forgetUntouched(name string) {
 // dryRun is the deploy path cut short: the model that would be written. It
 // makes nothing, also no image, whose name is part of the model.
 func (a *app) dryRun(ctx context.Context, e *engine.Engine, d *deployment, old *engine.Container) (any, error) {
+	if err := a.prepareGateway(e, d); err != nil {
+		return nil, err
+	}
 	m := newModel(e, d)
 	var err error
 	if m.Image, err = a.imageName(ctx, e, d.imageWish()); err != nil {
 		return nil, err
 	}
-	if m.Services != nil {
+	if m.OwnNetwork() {
 		if m.Host.Subnet, err = a.subnet(ctx, e, m.Spec.Name); err != nil {
 			return nil, err
 		}

@@ -81,10 +81,12 @@ func noSecrets(t *tar.Writer) error {
 	return w.err
 }
 
-// fillWriter writes entries owned by the agent user below the run directory.
+// fillWriter writes entries below the run directory, owned by the agent user
+// unless root is set.
 type fillWriter struct {
 	tar  *tar.Writer
 	dirs map[string]bool
+	root bool
 	err  error
 }
 
@@ -128,7 +130,9 @@ func (w *fillWriter) entry(h *tar.Header, content []byte) {
 	if w.err != nil {
 		return
 	}
-	h.Uid, h.Gid = spec.ContainerUID, spec.ContainerUID
+	if !w.root {
+		h.Uid, h.Gid = spec.ContainerUID, spec.ContainerUID
+	}
 	if w.err = w.tar.WriteHeader(h); w.err == nil {
 		_, w.err = w.tar.Write(content)
 	}

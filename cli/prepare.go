@@ -19,13 +19,19 @@ type deployment struct {
 	agent    spec.Agent
 	services *compose.Services
 	fill     fill
-	brought  brought   // what it takes from a project
-	kept     *keptFill // put in instead of fill, when there is one
-	image    string    // the one to use, whatever image files there are now; or empty
+	brought  brought      // what it takes from a project
+	gateway  *gatewayPart // where egress is declared, once the deploy path has begun
+	kept     *keptFill    // put in instead of fill, when there is one
+	image    string       // the one to use, whatever image files there are now; or empty
 }
 
 // write writes the tar that its container is filled with.
 func (d *deployment) write(t *tar.Writer) error {
+	if d.gateway != nil {
+		if err := d.gateway.writeKey(t); err != nil {
+			return err
+		}
+	}
 	if d.kept != nil {
 		return d.kept.write(t)
 	}

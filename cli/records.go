@@ -65,7 +65,7 @@ func (a *app) settle(ctx context.Context, e *engine.Engine, c *engine.Container,
 			a.endOperation(s.Name)
 		}
 	}
-	if err != nil || s.Mode != spec.Headless || c.State.Alive() || !c.HasServices() {
+	if err != nil || s.Mode != spec.Headless || c.State.Alive() || !c.Beside().Any() {
 		return record, err
 	}
 	all, err := e.Containers(ctx, s.Name)

@@ -77,8 +77,8 @@ func (a *app) removeStale(ctx context.Context, e *engine.Engine, m compose.Model
 			stale = append(stale, c.ID)
 		}
 	}
-	if err := e.Remove(ctx, stale...); err != nil || m.Services != nil {
+	if err := e.Remove(ctx, stale...); err != nil || m.OwnNetwork() {
 		return err
 	}
-	return e.RemoveNetworks(ctx, m.Spec.Name) // its own, which only services need
+	return e.RemoveNetworks(ctx, m.Spec.Name)
 }

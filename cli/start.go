@@ -64,7 +64,7 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 			return err
 		}
 	}
-	err = e.Start(ctx, s.Name, c.HasServices())
+	err = e.Start(ctx, s.Name, c.Beside())
 	if engine.PortTaken(err) || engine.NetworkGone(err) {
 		return a.startAnew(ctx, e, c, s, err)
 	}

@@ -94,7 +94,9 @@ func (a *app) stay(ctx context.Context, e *engine.Engine, s spec.Spec, stopped b
 	}
 	var ids []string
 	for _, c := range all {
-		ids = append(ids, c.ID)
+		if c.IsAgent() || !c.IsGateway() && !c.Behind() { // these never start by themselves
+			ids = append(ids, c.ID)
+		}
 	}
 	return e.Stay(ctx, stopped, ids...)
 }

@@ -71,6 +71,16 @@ func golden(t *testing.T) map[string]Model {
 	m.Services = parse(t, goldenServices, map[string]string{"TAG": "17", "UNQUOTED": "$HOME ${HOME}"})
 	all["services"] = m
 
+	m = model("web", spec.Interactive, spec.Persistent)
+	m.Host.Subnet, m.Host.SSHPort, m.Gateway = "10.213.0.16/28", 22001, GatewayImage("0123456789abcdef")
+	m.Spec.SSHBind, m.Spec.Egress = "127.0.0.1", &spec.Egress{Enforcement: spec.Strict, Allow: []string{"provider:agent"}}
+	all["egress"] = m
+
+	m.Services = parse(t, goldenServices, map[string]string{"TAG": "17", "UNQUOTED": "$HOME ${HOME}"})
+	m.Spec.Egress = &spec.Egress{Enforcement: spec.Advisory, Allow: []string{"service:models:8080"}, Outside: []string{"models"}}
+	m.Spec.Mode, m.Host.StartInterval = spec.Headless, false
+	all["egress-services"] = m
+
 	m = model("web", spec.Idle, spec.Persistent)
 	m.Spec.Mounts = []spec.Mount{{Source: "/srv/lib", Path: "/mnt/lib"}, {Source: "/srv/data", Path: "/opt/data set"}}
 	all["mounts"] = m

@@ -24,7 +24,7 @@ type Host struct {
 	StartInterval bool
 	// SSHPort is the host's port for sshd, needed when the spec has SSH.
 	SSHPort int
-	// Subnet is the deployment's own /28, needed when it has services.
+	// Subnet is the deployment's own /28, needed when it has its own network.
 	Subnet string
 }
 
@@ -35,6 +35,7 @@ type Model struct {
 	Version  string // of the CLI
 	Host     Host
 	Services *Services // nil without a services file
+	Gateway  string    // the gateway image's name, needed when the spec has egress
 }
 
 // Project builds the Compose project of m, by assignment: compose-go moves
@@ -50,6 +51,9 @@ func (m Model) Project() *types.Project {
 	p.Networks = types.Networks{"default": m.network()}
 	if m.Services != nil {
 		m.addServices(p)
+	}
+	if m.Spec.Egress != nil {
+		m.addGateway(p)
 	}
 	return p
 }
@@ -111,6 +115,9 @@ func harden(svc *types.ServiceConfig) {
 
 func (m Model) environment() types.MappingWithEquals {
 	params := entrypoint.Params{Mode: m.Spec.Mode, Agent: m.Spec.Agent, Name: m.Spec.Name, CloneURL: m.Spec.Repo}
+	if m.Spec.Egress != nil {
+		params.Egress = string(m.Spec.Egress.Enforcement)
+	}
 	env := types.MappingWithEquals{"LANG": ptr("C.UTF-8"), "TZ": ptr(m.Spec.Timezone)}
 	for k, v := range params.Environment() {
 		env[k] = ptr(v)
@@ -166,7 +173,7 @@ func bind(source, target string) types.ServiceVolumeConfig {
 // network is the shared bridge, which the engine package makes beforehand, or
 // an own one with an explicit subnet: Docker's default pools end at about 30.
 func (m Model) network() types.NetworkConfig {
-	if m.Services == nil {
+	if !m.OwnNetwork() {
 		return types.NetworkConfig{Name: SharedNetwork, External: true}
 	}
 	n := types.NetworkConfig{Name: ProjectName(m.Spec.Name), Driver: "bridge", Labels: m.ownLabels()}

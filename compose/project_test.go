@@ -20,6 +20,11 @@ func TestHardening(t *testing.T) {
 		if svc.User != "1000:1000" || svc.Privileged || len(svc.CapAdd) > 0 || len(svc.Ports) > 0 || len(svc.Devices) > 0 {
 			t.Errorf("%s: user %s, privileged %v, cap_add %v, ports %v, devices %v", name, svc.User, svc.Privileged, svc.CapAdd, svc.Ports, svc.Devices)
 		}
+		if behind := svc.NetworkMode == "service:egress"; behind != (m.Spec.Egress != nil) {
+			t.Errorf("%s: network mode %q", name, svc.NetworkMode)
+		} else if behind {
+			svc.NetworkMode = ""
+		}
 		if svc.NetworkMode+svc.Pid+svc.Ipc+svc.Uts+svc.UserNSMode+svc.Cgroup != "" {
 			t.Errorf("%s: shares a namespace of the host", name)
 		}

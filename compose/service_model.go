@@ -22,6 +22,9 @@ func (m Model) ContainerNames() []string {
 			names = append(names, ServiceContainer(m.Spec.Name, s))
 		}
 	}
+	if m.Spec.Egress != nil {
+		names = append(names, GatewayContainer(m.Spec.Name))
+	}
 	return names
 }
 

@@ -33,7 +33,7 @@ failed() {
 	exec "$guest" hold
 }
 
-phases record environment git ssh config seed agent clone
+phases record gateway environment git ssh config seed agent clone
 
 case $mode in
 headless)

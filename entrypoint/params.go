@@ -22,6 +22,8 @@ type Params struct {
 	Name  string
 	// CloneURL is the repository for /workspace, empty for none.
 	CloneURL string
+	// Egress is the enforcement of what may leave, empty where everything may.
+	Egress string
 
 	Guest      string
 	RunDir     string
@@ -44,6 +46,7 @@ func (p Params) Environment() map[string]string {
 		spec.EnvAgent:      p.Agent,
 		spec.EnvName:       p.Name,
 		spec.EnvCloneURL:   p.CloneURL,
+		spec.EnvEgress:     p.Egress,
 		spec.EnvGuest:      p.Guest,
 		spec.EnvRunDir:     p.RunDir,
 		spec.EnvRunsDir:    p.RunsDir,

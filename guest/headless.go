@@ -22,6 +22,7 @@ type job struct {
 	spec.Job
 	deadline time.Time // zero for none
 	signals  <-chan os.Signal
+	lost     <-chan string // why the gateway is
 	env      []string
 }
 
@@ -49,6 +50,7 @@ func (g *guest) headless([]string) error {
 	if err != nil {
 		return g.notStarted(err)
 	}
+	j.lost = g.watchGateway()
 	for attempt := 1; ; attempt++ {
 		end, err := j.attempt(attempt)
 		if err != nil {

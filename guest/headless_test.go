@@ -23,7 +23,7 @@ func TestPhasesInOrder(t *testing.T) {
 	if code := r.wait(); code != 0 {
 		t.Fatalf("exit %d\n%s", code, r.err.String())
 	}
-	want := []string{"phase record environment git ssh config seed agent clone", "headless"}
+	want := []string{"phase record gateway environment git ssh config seed agent clone", "headless"}
 	if got := strings.Split(strings.TrimSpace(b.read(b.call)), "\n"); !slices.Equal(got, want) {
 		t.Errorf("calls:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -129,7 +129,11 @@ func (g *guest) hold([]string) error {
 			say("error: %v", err)
 		}
 	}
-	<-signals
+	select {
+	case <-signals:
+	case why := <-g.watchGateway():
+		return g.holdCutOff(why)
+	}
 	switch g.mode {
 	case spec.Idle:
 		return nil
@@ -142,4 +146,17 @@ func (g *guest) hold([]string) error {
 	err := g.updateRecord(func(r *spec.Record) { r.Finish(spec.OutcomeEnded, spec.CauseStop, nil, time.Now()) })
 	_ = exec.Command("tmux", "kill-server").Run() // there may be none left
 	return errors.Join(err, g.updateRecord(g.completeRepository))
+}
+
+// holdCutOff ends a container whose gateway is lost: started again, it waits for
+// one that proves itself.
+func (g *guest) holdCutOff(why string) error {
+	say("error: %s", why)
+	code := 128 + int(syscall.SIGTERM)
+	err := g.updateRecord(func(r *spec.Record) {
+		r.Finish(spec.OutcomeFailed, spec.CauseEgress, &code, time.Now())
+		r.Notes = append(r.Notes, why)
+	})
+	_ = exec.Command("tmux", "kill-server").Run() // there may be none
+	return errors.Join(exitStatus(code), err, g.updateRecord(g.completeRepository))
 }

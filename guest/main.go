@@ -1,6 +1,7 @@
 // Command guest is our program inside the images: it prepares the container,
 // keeps its status and the run record, and runs the agent. entrypoint.sh calls
-// its verbs in order; the CLI calls "env", "look" and "status" by exec.
+// its verbs in order; the CLI calls "env", "look" and "status" by exec. In the
+// gateway's image it is the gateway.
 package main
 
 import (
@@ -20,6 +21,7 @@ type guest struct {
 	agent      spec.Agent
 	name       string
 	cloneURL   string
+	egress     spec.Enforcement // empty where everything may leave
 	runDir     string
 	runsDir    string
 	secretsDir string
@@ -72,6 +74,9 @@ func run(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: agent-container-guest VERB [ARGUMENT...]")
 	}
+	if args[0] == "gateway" { // in its own container, which has no agent
+		return runGateway(args[1:])
+	}
 	verb, ok := verbs[args[0]]
 	if !ok {
 		return fmt.Errorf("unknown verb %q", args[0])
@@ -98,6 +103,7 @@ func fromEnvironment() (*guest, error) {
 		agent:      agent,
 		name:       os.Getenv(spec.EnvName),
 		cloneURL:   os.Getenv(spec.EnvCloneURL),
+		egress:     spec.Enforcement(os.Getenv(spec.EnvEgress)),
 		runDir:     override(spec.EnvRunDir, spec.ContainerRunDir),
 		runsDir:    override(spec.EnvRunsDir, spec.ContainerRunsDir),
 		secretsDir: override(spec.EnvSecretsDir, spec.ContainerSecretsDir),

@@ -15,6 +15,7 @@ import (
 // phases are the steps of the set-up; entrypoint.sh calls them in order.
 var phases = map[string]func(*guest) error{
 	"record":      (*guest).startRun,
+	"gateway":     (*guest).awaitGateway,
 	"environment": (*guest).setupEnvironment,
 	"git":         (*guest).setupGit,
 	"ssh":         (*guest).setupSSH,

@@ -23,7 +23,7 @@ type ending struct {
 // final reports whether no attempt may follow: success, and whatever was ended
 // from outside or by a limit, which another attempt would only meet again.
 func (e ending) final() bool {
-	return e.code == 0 || e.cause == spec.CauseTimeout || e.cause == spec.CauseStop
+	return e.code == 0 || e.cause == spec.CauseTimeout || e.cause == spec.CauseStop || e.cause == spec.CauseEgress
 }
 
 // close ends the record. Trouble with it is said and changes nothing: the agent's
@@ -70,6 +70,10 @@ func (j *job) supervise(cmd *exec.Cmd, out *output, killed int64) (ending, error
 				j.closeEarly(*over, nil)
 			}
 			signalGroup(cmd, s.(syscall.Signal))
+		case why := <-j.lost:
+			if over == nil {
+				over, kill = j.cutOff(cmd, why)
+			}
 		case <-total:
 			total = nil
 			if over == nil {
@@ -151,6 +155,16 @@ func (j *job) timeOver(cmd *exec.Cmd, reason string) (*ending, <-chan time.Time)
 	return end, time.After(killGrace)
 }
 
+// cutOff ends the agent because the gateway is lost: it reaches nothing any more,
+// and must not be able to make that look like success.
+func (j *job) cutOff(cmd *exec.Cmd, why string) (*ending, <-chan time.Time) {
+	say("error: %s", why)
+	end := &ending{outcome: spec.OutcomeFailed, cause: spec.CauseEgress, code: 128 + int(syscall.SIGTERM), note: why}
+	j.closeEarly(*end, &end.code)
+	signalGroup(cmd, syscall.SIGTERM)
+	return end, time.After(killGrace)
+}
+
 // closeEarly closes the record before the agent has ended. Without a code the
 // agent's own is added once it is known.
 func (j *job) closeEarly(e ending, code *int) {
@@ -184,6 +198,9 @@ func endingOf(waitErr error, over *ending, killed int64) (ending, error) {
 	case over == nil:
 	case over.cause == spec.CauseStop:
 		over.code = e.code // 0 when it ended in order
+		return *over, nil
+	case over.cause == spec.CauseEgress && e.code != 0:
+		over.code = e.code
 		return *over, nil
 	default:
 		return *over, nil

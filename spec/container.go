@@ -48,9 +48,9 @@ const (
 	FillKey    = "gateway.key"     // with which the gateway proves itself, 32 bytes; in its own container too
 )
 
-// FillPolicy is the Policy as JSON, in the gateway's container only, relative to
+// FillGateway is a GatewayJob, in the gateway's container only, relative to
 // ContainerRunDir.
-const FillPolicy = "policy.json"
+const FillGateway = "gateway.json"
 
 // GatewayGuest is the guest in the gateway's image, which holds nothing else.
 const GatewayGuest = "/agent-container-guest"
@@ -110,6 +110,12 @@ type Job struct {
 
 	Depth       int               `json:"depth,omitempty"`       // of the clone, 0 for all
 	Credentials map[string]string `json:"credentials,omitempty"` // name of the variable with the token, by https host
+}
+
+// GatewayJob is what the fill tells the gateway beside its key.
+type GatewayJob struct {
+	Policy  *Policy  `json:"policy"`
+	Inbound []uint16 `json:"inbound"` // TCP ports that may be reached from outside
 }
 
 // Volume is a named volume of a deployment: agent-container-<name>-<Suffix>

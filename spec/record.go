@@ -34,13 +34,14 @@ const (
 	CauseTimeout Cause = "timeout"     // a time limit of ours: exit code 124
 	CauseSetup   Cause = "set-up"      // a phase before the agent failed
 	CauseStop    Cause = "engine-stop" // the container was told to stop
+	CauseEgress  Cause = "egress"      // the gateway was lost; the exit code is that of the forced stop
 	CauseLost    Cause = "lost"        // the container ended without closing the record
 )
 
 // Outcomes and Causes list every word that a closed record may use.
 var (
 	Outcomes = []Outcome{OutcomeFinished, OutcomeFailed, OutcomeStopped, OutcomeEnded, OutcomeLost}
-	Causes   = []Cause{CauseExit, CauseSignal, CauseOOM, CauseTimeout, CauseSetup, CauseStop, CauseLost}
+	Causes   = []Cause{CauseExit, CauseSignal, CauseOOM, CauseTimeout, CauseSetup, CauseStop, CauseEgress, CauseLost}
 )
 
 // ExitTimeLimit is a job's exit code when a time limit of ours ended it, as

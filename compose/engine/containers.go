@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type Container struct {
 	}
 	HostConfig struct {
 		RestartPolicy struct{ Name string }
+		NetworkMode   string // "container:ID" in the namespace of another
 		PortBindings  map[string][]struct{ HostIp, HostPort string }
 		Memory        int64
 		NanoCpus      int64
@@ -92,8 +94,13 @@ func (s State) SetUp() (spec.Status, bool) {
 }
 
 // SSH returns the host's address and port on which the container's sshd is
-// published, running or not, and false when it is not.
+// published, running or not, and false when it is not. Behind a gateway the
+// gateway's container publishes it, and a label says where.
 func (c *Container) SSH() (address string, port int, ok bool) {
+	if address, text, err := net.SplitHostPort(c.Config.Labels[compose.LabelSSH]); err == nil {
+		port, err := strconv.Atoi(text)
+		return address, port, err == nil && port > 0
+	}
 	for _, b := range c.HostConfig.PortBindings[fmt.Sprintf("%d/tcp", spec.SSHPort)] {
 		if port, err := strconv.Atoi(b.HostPort); err == nil && port > 0 {
 			return b.HostIp, port, true
@@ -129,15 +136,33 @@ func (c *Container) IsAgent() bool {
 	return c.Deployment() != "" && c.Name == compose.ProjectName(c.Deployment())
 }
 
+// IsGateway reports whether c is the gateway of a deployment's egress.
+func (c *Container) IsGateway() bool {
+	return c.Deployment() != "" && c.Name == compose.GatewayContainer(c.Deployment())
+}
+
+// Behind reports whether c is in a network namespace that is another container's.
+func (c *Container) Behind() bool { return strings.HasPrefix(c.HostConfig.NetworkMode, "container:") }
+
 // ByCompose reports whether Compose made c, and so replaces it.
 func (c *Container) ByCompose() bool {
 	return c.Config.Labels["com.docker.compose.project"] == compose.ProjectName(c.Deployment())
 }
 
-// HasServices reports whether services were deployed beside the agent: Compose
-// keeps what a container depends on in a label.
-func (c *Container) HasServices() bool {
-	return c.Config.Labels["com.docker.compose.depends_on"] != ""
+// Beside is what was deployed beside the agent: Compose keeps what a container
+// depends on in a label, "NAME:CONDITION:RESTART,...".
+func (c *Container) Beside() Beside {
+	var b Beside
+	for _, entry := range strings.Split(c.Config.Labels["com.docker.compose.depends_on"], ",") {
+		switch name, _, _ := strings.Cut(entry, ":"); name {
+		case "":
+		case compose.GatewayService:
+			b.Gateway = true
+		default:
+			b.Services = true
+		}
+	}
+	return b
 }
 
 // Inspect returns the container called name, ours or not, or nil when there is

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/agent-container/agent-container/compose"
@@ -99,6 +100,20 @@ func (e *Engine) Build(ctx context.Context, b Build) error {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(b.Context(w)) }()
 	err := e.run.Run(ctx, process.Command{Argv: append(argv, "-"), Stdin: r, Stdout: b.Log, Stderr: b.Log})
+	r.CloseWithError(io.ErrClosedPipe)
+	return err
+}
+
+// Import makes an image called name of the files that write writes as a tar:
+// nothing is built, and no registry is asked.
+func (e *Engine) Import(ctx context.Context, name string, labels map[string]string, write func(io.Writer) error) error {
+	argv := []string{e.Runtime, "import", "--platform", "linux/" + e.Arch} // else the client's
+	for _, k := range sortedKeys(labels) {
+		argv = append(argv, "--change", "LABEL "+k+"="+strconv.Quote(labels[k]))
+	}
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(write(w)) }()
+	_, err := e.command(ctx, process.Command{Argv: append(argv, "-", name), Stdin: r})
 	r.CloseWithError(io.ErrClosedPipe)
 	return err
 }

@@ -105,11 +105,24 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Start starts a container that was created and filled, after its services:
-// Compose knows their order and health conditions from the labels it wrote.
-func (e *Engine) Start(ctx context.Context, name string, services bool) error {
-	args := []string{"start", compose.ProjectName(name)}
-	if services {
+// Beside is what starts before an agent.
+type Beside struct {
+	Gateway  bool
+	Services bool
+}
+
+// Any reports whether there is anything.
+func (b Beside) Any() bool { return b.Gateway || b.Services }
+
+// Start starts a container that was created and filled, after what is beside it:
+// of services Compose knows order and health conditions from the labels it wrote.
+func (e *Engine) Start(ctx context.Context, name string, beside Beside) error {
+	args := []string{"start"}
+	if beside.Gateway { // the engine starts them in this order; the agent waits for its proof
+		args = append(args, compose.GatewayContainer(name))
+	}
+	args = append(args, compose.ProjectName(name))
+	if beside.Services {
 		args = []string{"compose", "--project-name", compose.ProjectName(name), "--progress", "plain", "start"}
 	}
 	// Without --file, Compose would read a .env of the working directory.
