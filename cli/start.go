@@ -25,6 +25,9 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
 	switch {
 	case found.State.Alive():
 		a.say("%s is running already", s.Name)
+		if _, err := a.rejoin(ctx, e, found, s); err != nil {
+			return nil, err
+		}
 		return a.awaitAndReport(ctx, e, s, false)
 	case found.State.Status == "created":
 		return nil, refuse("run again: agent-container up "+s.Name+" with its flags", "%s was created and perhaps never filled", s.Name)
@@ -71,10 +74,11 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 	return attempted("start", s.Name, err)
 }
 
-// revive starts a deployment that the engine has ended, and nobody has stopped.
+// revive starts a deployment that the engine has ended, and nobody has stopped, or
+// whose gateway is another one.
 func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*engine.Container, error) {
 	if s.Mode == spec.Headless || !c.ShouldRun() {
-		return c, nil
+		return a.rejoin(ctx, e, c, s)
 	}
 	release, err := a.lock(s.Name) // who holds it may have ended it, to make it anew
 	if err != nil {

@@ -144,6 +144,12 @@ func (c *Container) IsGateway() bool {
 // Behind reports whether c is in a network namespace that is another container's.
 func (c *Container) Behind() bool { return strings.HasPrefix(c.HostConfig.NetworkMode, "container:") }
 
+// LeftBy reports whether gateway, whose namespace c has joined, has ended or was
+// started again since: the namespace that c is in leads nowhere.
+func (c *Container) LeftBy(gateway *Container) bool {
+	return !gateway.State.Alive() || c.State.StartedAt.Before(gateway.State.StartedAt)
+}
+
 // ByCompose reports whether Compose made c, and so replaces it.
 func (c *Container) ByCompose() bool {
 	return c.Config.Labels["com.docker.compose.project"] == compose.ProjectName(c.Deployment())

@@ -143,6 +143,12 @@ func (e *Engine) Stop(ctx context.Context, ids ...string) error {
 	return err
 }
 
+// Restart stops containers and starts them again.
+func (e *Engine) Restart(ctx context.Context, ids ...string) error {
+	_, err := e.docker(ctx, append([]string{"restart"}, ids...)...)
+	return err
+}
+
 // unlessStopped is the restart policy of what is to run until it is stopped.
 const unlessStopped = "unless-stopped"
 
