@@ -50,21 +50,12 @@ func (a *app) rejoin(ctx context.Context, e *engine.Engine, c *engine.Container,
 // startBehind starts a session anew whose gateway is not there or another one.
 func (a *app) startBehind(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*engine.Container, error) {
 	a.say("%s is cut off: its gateway was ended or started again; starting both", s.Name)
-	release, err := a.lock(s.Name)
-	if err != nil {
-		return nil, err
-	}
-	err = a.stopAll(ctx, e, s.Name)
-	release()
-	if err != nil {
-		return nil, err
-	}
 	if err := a.startAgain(ctx, e, c, s); err != nil {
 		return nil, err
 	}
 	if _, err := a.await(ctx, e, s); err != nil {
 		return nil, err
 	}
-	c, _, err = a.current(ctx, e, s.Name)
+	c, _, err := a.current(ctx, e, s.Name)
 	return c, err
 }

@@ -58,6 +58,11 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 	}
 	defer release()
 	a.endOperation(s.Name)
+	if c.Beside().Gateway { // a service that still runs may be in the namespace of a gateway before
+		if err := a.stopAll(ctx, e, s.Name); err != nil {
+			return err
+		}
+	}
 	// The last start's status is still there; nobody may take it for this one's.
 	if err := e.Fill(ctx, c.ID, freshStatus); err != nil {
 		return fmt.Errorf("start %s: %w", s.Name, err)
