@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -95,9 +96,9 @@ func refusal(q *dns.Msg) *dns.Msg {
 
 // serveDNS answers on both transports until ctx is over.
 func (g *gateway) serveDNS(ctx context.Context, udp net.PacketConn, tcp net.Listener) error {
-	r := g.newResolver()
+	r, q := g.newResolver(), make(queue, maxQuestions)
 	servers := []*dns.Server{
-		{PacketConn: udp, Handler: r, UDPSize: dns.MinMsgSize},
+		{PacketConn: udp, Handler: r, UDPSize: dns.MinMsgSize, DecorateReader: q.reader, DecorateWriter: q.writer},
 		{Listener: newFew(tcp, maxTCP), Handler: r, ReadTimeout: idleTCP, WriteTimeout: idleTCP, IdleTimeout: func() time.Duration { return idleTCP }, MaxTCPQueries: 100},
 	}
 	defer func() { _, _ = udp.Close(), tcp.Close() }() // of one that never started
@@ -125,6 +126,51 @@ func (g *gateway) serveDNS(ctx context.Context, udp net.PacketConn, tcp net.List
 	wg.Wait()
 	return err
 }
+
+// queue are the datagrams that were read and that nobody works on yet. The server
+// begins a goroutine for each that it reads: where they come faster than they are
+// answered, those that find no place are lost, as datagrams may be, and cost no
+// more than to be read. The canary waits for a place.
+type queue chan struct{}
+
+func (q queue) reader(r dns.Reader) dns.Reader { return shedding{r, q} }
+
+func (q queue) writer(w dns.Writer) dns.Writer {
+	<-q // its goroutine has begun
+	return w
+}
+
+type shedding struct {
+	dns.Reader
+	queue queue
+}
+
+// canary is the canary's name as it stands in a question.
+var canary = func() []byte {
+	b := make([]byte, len(spec.GatewayCanary)+2)
+	if _, err := dns.PackDomainName(spec.GatewayCanary+".", b, 0, nil, false); err != nil {
+		panic(err)
+	}
+	return b
+}()
+
+func (s shedding) ReadUDP(conn *net.UDPConn, timeout time.Duration) ([]byte, *dns.SessionUDP, error) {
+	for {
+		b, session, err := s.Reader.ReadUDP(conn, timeout)
+		switch {
+		case err != nil || len(b) < headerSize: // for which no goroutine begins
+			return b, session, err
+		case take(s.queue):
+			return b, session, nil
+		case bytes.HasPrefix(b[headerSize:], canary):
+			s.queue <- struct{}{}
+			return b, session, nil
+		}
+	}
+}
+
+// headerSize is the length of a message's head, before its question.
+const headerSize = 12
 
 // Questions over TCP: so many connections at a time, each for so long without a
 // question. What is more waits.

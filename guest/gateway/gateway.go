@@ -33,6 +33,9 @@ type gateway struct {
 	journal   *journal
 	outward   *outward
 	slots     chan struct{}
+	web       chan struct{}
+	splices   splices
+	proofs    proofs
 }
 
 // Run closes the namespace, then serves it until ctx is over. It returns an error
@@ -52,9 +55,11 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	connections, pipes, proving := limits()
 	g := &gateway{
 		policy: c.Policy, key: c.Key, addresses: newAddresses(c.Policy), journal: newJournal(c.Journal, time.Now),
-		outward: out, slots: make(chan struct{}, connections()),
+		outward: out, slots: make(chan struct{}, connections), web: make(chan struct{}, maxWeb), splices: make(splices, pipes),
+		proofs: proofs{limit: proving},
 	}
 	defer g.journal.flush()
 	return g.serve(ctx)

@@ -22,6 +22,7 @@ func loadRows() []row {
 		{id: "F15", title: "large and long streams", wants: "every byte arrives, also after one side has ended", test: streams},
 		{id: "F17", title: "5,000 refusals at once", wants: "the journal is bounded, counts what it leaves out, and has the last", test: flooded},
 		{id: "F20", title: "rules that somebody with every power flushed", wants: "found at the next look", test: flushed},
+		{id: "G15", title: "an agent that fills its gateway: connections, half proofs, questions", wants: "whoever asks for the proof gets it", test: clogged},
 		{id: "G07", title: "the port from which the gateway just asked", wants: "nothing arrives", test: samePort},
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/miekg/dns"
@@ -23,9 +26,37 @@ const nonceBytes = 32
 // proofTime bounds one exchange.
 const proofTime = 2 * time.Second
 
+// proofs are the connections of those who ask for the proof. They have places of
+// their own: an agent that opens ever more connections must not make its container
+// take the gateway for gone. When they are too many, who has waited longest has had
+// time to ask and is cut off.
+type proofs struct {
+	limit int
+	mu    sync.Mutex
+	open  []*net.TCPConn
+}
+
+func (p *proofs) begin(conn *net.TCPConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.open) == p.limit {
+		abort(p.open[0])
+		p.open = slices.Delete(p.open, 0, 1)
+	}
+	p.open = append(p.open, conn)
+}
+
+func (p *proofs) end(conn *net.TCPConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = slices.DeleteFunc(p.open, func(c *net.TCPConn) bool { return c == conn })
+}
+
 // prove answers whoever connects to an address that nobody has: only a gateway
 // with the deployment's key can.
 func (g *gateway) prove(conn *net.TCPConn) {
+	defer abort(conn)
+	defer g.proofs.end(conn)
 	_ = conn.SetDeadline(time.Now().Add(proofTime))
 	nonce := make([]byte, nonceBytes)
 	if _, err := io.ReadFull(conn, nonce); err != nil {
@@ -59,7 +90,20 @@ func Prove(ctx context.Context, key []byte) error {
 	return proveNoIPv6(ctx)
 }
 
-func proveKey(ctx context.Context, key []byte) error {
+// proofTries is how often the proof is asked for: whoever is too slow, where many
+// ask and say nothing, loses its place.
+const proofTries = 10
+
+func proveKey(ctx context.Context, key []byte) (err error) {
+	for range proofTries {
+		if err = askProof(ctx, key); !errors.Is(err, syscall.ECONNRESET) {
+			return err
+		}
+	}
+	return err
+}
+
+func askProof(ctx context.Context, key []byte) error {
 	dialer := net.Dialer{Timeout: proofTime}
 	conn, err := dialer.DialContext(ctx, "tcp4", spec.GatewayProof.String())
 	if err != nil {
@@ -92,9 +136,8 @@ func proveDNS(ctx context.Context) error {
 		engine, _ := resolvers(string(text))
 		servers = append(servers, engine...)
 	}
-	client := dns.Client{Timeout: proofTime}
 	for _, server := range servers {
-		answer, _, err := client.ExchangeContext(ctx, new(dns.Msg).SetQuestion(spec.GatewayCanary+".", dns.TypeA), server)
+		answer, err := askCanary(ctx, server)
 		switch {
 		case err != nil:
 			return fmt.Errorf("the gateway does not answer questions to %s: %w", server, err)
@@ -103,6 +146,22 @@ func proveDNS(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// canaryTries is how often the canary is asked for within the time of an exchange:
+// where a program floods the gateway with questions, datagrams get lost.
+const canaryTries = 10
+
+func askCanary(ctx context.Context, server string) (answer *dns.Msg, err error) {
+	client := dns.Client{Timeout: proofTime / canaryTries}
+	for range canaryTries {
+		answer, _, err = client.ExchangeContext(ctx, new(dns.Msg).SetQuestion(spec.GatewayCanary+".", dns.TypeA), server)
+		var netErr net.Error
+		if err == nil || !errors.As(err, &netErr) || !netErr.Timeout() || ctx.Err() != nil {
+			return answer, err
+		}
+	}
+	return nil, err
 }
 
 // proveNoIPv6 connects to a documentation address (RFC 3849): that must fail at

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"time"
 
@@ -13,17 +14,24 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// maxConnections bounds what is open at one time.
-const maxConnections = 4096
+// What is open at one time, at most. Each of these bounds keeps the gateway's
+// memory in bounds too, whoever fills it.
+const (
+	maxConnections = 2048
+	maxWeb         = 256 // of them, to port 80: a head that is read takes many times its length
+	maxSplices     = 64  // directions in which the kernel moves bytes through a pipe
+	maxProofs      = 256 // who ask for the proof
+)
 
-// connections is how many may be open with the descriptors that there are: each
-// takes two, and sometimes a pipe; some are for questions and for what is inside.
-func connections() int {
+// limits are the bounds for the descriptors that there are: a connection takes two,
+// a pipe two; the rest is for questions and for what is inside.
+func limits() (connections, splices, proofs int) {
 	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur >= 4*maxConnections {
-		return maxConnections
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		limit.Cur = 1024
 	}
-	return max(int(limit.Cur)/4, 1)
+	files := int(min(limit.Cur, 1<<20))
+	return max(min(files/5, maxConnections), 1), min(files/16, maxSplices), max(min(files/8, maxProofs), 1)
 }
 
 // helloTime is how long the first bytes of a connection may take.
@@ -44,16 +52,34 @@ func (g *gateway) serveTCP(ctx context.Context, l *net.TCPListener) error {
 			time.Sleep(acceptPause) // out of descriptors, most likely; what is open goes on
 			continue
 		}
-		select {
-		case g.slots <- struct{}{}:
-			wg.Go(func() {
-				defer func() { <-g.slots }()
-				g.handle(ctx, conn)
-			})
-		default:
+		to, err := originalDestination(conn)
+		switch {
+		case err != nil:
+			g.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageAddress, Reason: spec.Printable(err.Error(), 200)})
+			abort(conn)
+		case to == spec.GatewayProof:
+			g.proofs.begin(conn)
+			wg.Go(func() { g.prove(conn) })
+			runtime.Gosched() // before a next one may take its place
+		case !take(g.slots):
 			g.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageLimit, Reason: "too many connections"})
 			abort(conn)
+		default:
+			wg.Go(func() {
+				defer func() { <-g.slots }()
+				g.handle(ctx, conn, to)
+			})
 		}
+	}
+}
+
+// take takes one of a bounded number of places, if one is free.
+func take(places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -68,19 +94,10 @@ func abort(conn *net.TCPConn) {
 }
 
 // handle decides on one connection by where it was going.
-func (g *gateway) handle(ctx context.Context, conn *net.TCPConn) {
+func (g *gateway) handle(ctx context.Context, conn *net.TCPConn, to netip.AddrPort) {
 	defer abort(conn) // once it was closed in order, this does nothing
 	stop := context.AfterFunc(ctx, func() { abort(conn) })
 	defer stop()
-	to, err := originalDestination(conn)
-	if err != nil {
-		g.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageAddress, Reason: spec.Printable(err.Error(), 200)})
-		return
-	}
-	if to == spec.GatewayProof {
-		g.prove(conn)
-		return
-	}
 	name, rule, ok := g.decide(to)
 	if !ok {
 		return
@@ -89,6 +106,11 @@ func (g *gateway) handle(ctx context.Context, conn *net.TCPConn) {
 	case name != "" && rule.Port == 443:
 		g.tls(ctx, conn, name, rule)
 	case name != "" && rule.Port == 80:
+		if !take(g.web) {
+			g.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageLimit, Name: name, Port: rule.Port, Reason: "too many connections to port 80"})
+			return
+		}
+		defer func() { <-g.web }()
 		g.http(ctx, conn, name, rule)
 	default:
 		g.open(ctx, conn, nil, name, rule)
@@ -134,7 +156,7 @@ func (g *gateway) open(ctx context.Context, conn *net.TCPConn, first []byte, nam
 	stop := context.AfterFunc(ctx, func() { abort(out) })
 	defer stop()
 	if _, err := out.Write(first); err == nil {
-		relay(conn, out)
+		g.splices.relay(conn, out)
 	}
 }
 

@@ -23,14 +23,17 @@ var buffers = &bufferPool{sync.Pool{New: func() any { return new([bufferSize]byt
 func (p *bufferPool) Get() []byte  { return p.Pool.Get().(*[bufferSize]byte)[:] }
 func (p *bufferPool) Put(b []byte) { p.Pool.Put((*[bufferSize]byte)(b)) }
 
+// splices are the places of those for whom the kernel moves bytes.
+type splices chan struct{}
+
 // relay passes bytes both ways until both sides have said that they end, which
 // each may do as long before the other as it likes. A connection that breaks
 // breaks both.
-func relay(a, b *net.TCPConn) {
+func (s splices) relay(a, b *net.TCPConn) {
 	var wg sync.WaitGroup
 	var errs [2]error
-	wg.Go(func() { errs[0] = pass(a, b) })
-	errs[1] = pass(b, a)
+	wg.Go(func() { errs[0] = s.pass(a, b) })
+	errs[1] = s.pass(b, a)
 	wg.Wait()
 	if errs[0] == nil && errs[1] == nil {
 		// In order, so that the kernel still sends what a slow reader has not taken.
@@ -41,10 +44,15 @@ func relay(a, b *net.TCPConn) {
 
 // pass copies until from ends, then says so to whoever reads to. An error aborts
 // both connections, which ends the other direction too.
-func pass(to, from *net.TCPConn) error {
+func (s splices) pass(to, from *net.TCPConn) error {
 	more, err := passSome(to, from, bulk)
-	if err == nil && more {
-		_, err = to.ReadFrom(from)
+	for err == nil && more {
+		if take(s) {
+			_, err = to.ReadFrom(from)
+			<-s
+			break
+		}
+		more, err = passSome(to, from, bulk)
 	}
 	if err == nil {
 		err = to.CloseWrite()

@@ -35,6 +35,9 @@ var tools = map[string]func(*attempt) error{
 	"dial":     func(a *attempt) error { return a.raw(a.arg, "") },
 	"https":    func(a *attempt) error { return a.https(a.arg) },
 	"half":     (*attempt).half,
+	"clog":     (*attempt).clog,
+	"clogged":  (*attempt).untilClogged,
+	"prove":    (*attempt).proveFor,
 }
 
 // resolve says the address that a name has here.
