@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agent-container/agent-container/compose"
@@ -30,7 +32,14 @@ func (a *app) prepareGateway(e *engine.Engine, d *deployment) error {
 	if err != nil {
 		return err
 	}
-	g := &gatewayPart{job: spec.GatewayJob{Policy: policy, Inbound: []uint16{}}, key: make([]byte, 32)}
+	g := &gatewayPart{job: spec.GatewayJob{Policy: policy, Local: []string{"localhost", d.spec.Name}, Inbound: []uint16{}}, key: make([]byte, 32)}
+	if d.services != nil {
+		for _, name := range d.services.Names() {
+			if !slices.Contains(d.spec.Egress.Outside, name) {
+				g.job.Local = append(g.job.Local, strings.ToLower(name))
+			}
+		}
+	}
 	if g.image, err = source.Gateway(e.Arch); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func runGateway(args []string) error {
 	case len(args) == 0:
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
-		return gateway.Run(ctx, gateway.Config{Policy: job.Policy, Key: key, Inbound: job.Inbound, Journal: os.Stdout})
+		return gateway.Run(ctx, gateway.Config{Policy: job.Policy, Key: key, Local: job.Local, Inbound: job.Inbound, Journal: os.Stdout})
 	case len(args) == 1 && args[0] == "check":
 		if err := gateway.Verify(job.Inbound); err != nil {
 			return err

@@ -115,6 +115,7 @@ type Job struct {
 // GatewayJob is what the fill tells the gateway beside its key.
 type GatewayJob struct {
 	Policy  *Policy  `json:"policy"`
+	Local   []string `json:"local"`   // names of what is in its namespace
 	Inbound []uint16 `json:"inbound"` // TCP ports that may be reached from outside
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,13 +26,14 @@ const maxQuestions = 256
 // permitted names have an address here, all others are refused.
 type resolver struct {
 	policy    *spec.Policy
+	local     []string
 	addresses *addresses
 	journal   *journal
 	slots     chan struct{}
 }
 
 func (g *gateway) newResolver() *resolver {
-	return &resolver{policy: g.policy, addresses: g.addresses, journal: g.journal, slots: make(chan struct{}, maxQuestions)}
+	return &resolver{policy: g.policy, local: g.local, addresses: g.addresses, journal: g.journal, slots: make(chan struct{}, maxQuestions)}
 }
 
 // ServeDNS answers one question.
@@ -58,6 +61,9 @@ func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 		return refusal(q)
 	}
 	if !r.policy.Knows(name) {
+		if slices.Contains(r.local, name) {
+			return found(q, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+		}
 		if name != spec.GatewayCanary {
 			r.journal.write(Decision{Verdict: verdict(r.policy), Stage: spec.StageDNS, Name: name, Reason: "not declared"})
 		}
@@ -70,6 +76,12 @@ func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 		r.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageLimit, Name: name, Reason: "too many names"})
 		return refusal(q)
 	}
+	return found(q, addr)
+}
+
+// found is the answer for a name with an address: none of another type than A.
+func found(q *dns.Msg, addr netip.Addr) *dns.Msg {
+	asked := q.Question[0]
 	m := new(dns.Msg).SetReply(q)
 	m.RecursionAvailable = true
 	if asked.Qtype == dns.TypeA || asked.Qtype == dns.TypeANY {

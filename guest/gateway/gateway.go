@@ -22,12 +22,14 @@ import (
 type Config struct {
 	Policy  *spec.Policy // nil is refused: no policy is no gateway
 	Key     []byte       // with which it proves itself; 32 bytes
+	Local   []string     // names of what is in the namespace itself, canonical
 	Inbound []uint16     // ports that may be reached from outside
 	Journal io.Writer    // takes a line of JSON for every decision
 }
 
 type gateway struct {
 	policy    *spec.Policy
+	local     []string
 	key       []byte
 	addresses *addresses
 	journal   *journal
@@ -57,7 +59,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	connections, pipes, proving := limits()
 	g := &gateway{
-		policy: c.Policy, key: c.Key, addresses: newAddresses(c.Policy), journal: newJournal(c.Journal, time.Now),
+		policy: c.Policy, local: c.Local, key: c.Key, addresses: newAddresses(c.Policy), journal: newJournal(c.Journal, time.Now),
 		outward: out, slots: make(chan struct{}, connections), web: make(chan struct{}, maxWeb), splices: make(splices, pipes),
 		proofs: proofs{limit: proving},
 	}
