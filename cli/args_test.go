@@ -170,7 +170,7 @@ func hasAlias(word string) bool {
 func TestCommandTable(t *testing.T) {
 	// Every command must have a group, a usage and work to do, and no two may share a name.
 	seen := map[string]bool{}
-	groups := []string{groupLife, groupWork, groupLook, groupKeys, groupShell}
+	groups := []string{groupLife, groupWork, groupLook, groupKeys, groupEgress, groupShell}
 	for _, c := range commands() {
 		if c.usage == "" || !slices.Contains(groups, c.group) || (c.run == nil) == (len(c.sub) == 0) {
 			t.Errorf("row %q is incomplete", c.name)

@@ -32,11 +32,12 @@ type command struct {
 
 // The groups of commands, in the order of the help.
 const (
-	groupLife  = "1. life cycle"
-	groupWork  = "2. work"
-	groupLook  = "3. look"
-	groupKeys  = "4. keys"
-	groupShell = "5. shell"
+	groupLife   = "1. life cycle"
+	groupWork   = "2. work"
+	groupLook   = "3. look"
+	groupKeys   = "4. keys"
+	groupEgress = "5. egress"
+	groupShell  = "6. shell"
 )
 
 // commands is the list of commands: a new one is a file and a line here.
@@ -59,6 +60,7 @@ func commands() []command {
 		trustCommand(),
 		accessCommand(),
 		sshKeyCommand(),
+		egressCommand(),
 		completionsCommand(),
 		versionCommand(),
 	}

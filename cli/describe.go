@@ -19,6 +19,8 @@ type deploymentAnswer struct {
 	Mode      spec.Mode      `json:"mode"`
 	Workspace spec.Workspace `json:"workspace"`
 	Repo      string         `json:"repo,omitempty"`
+	Egress    string         `json:"egress"`            // "unrestricted", or the enforcement with the number of entries
+	Outside   []string       `json:"outside,omitempty"` // services that the gateway does not limit
 	Image     string         `json:"image"`
 	State     string         `json:"state"`
 	Detail    string         `json:"detail,omitempty"`
@@ -42,7 +44,10 @@ type sshPlace struct {
 func (a *app) describe(c *engine.Container, s spec.Spec, record *spec.Record) *deploymentAnswer {
 	d := &deploymentAnswer{
 		Name: s.Name, Host: engine.LocalHost, Runtime: a.openEngine.Runtime, Container: c.Name, Agent: s.Agent,
-		Mode: s.Mode, Workspace: s.Workspace, Repo: s.Repo, Image: c.Config.Image, State: c.State.Status, Created: c.Created.UTC(), Run: record,
+		Mode: s.Mode, Workspace: s.Workspace, Repo: s.Repo, Egress: egressSummary(s.Egress), Image: c.Config.Image, State: c.State.Status, Created: c.Created.UTC(), Run: record,
+	}
+	if s.Egress != nil {
+		d.Outside = s.Egress.Outside
 	}
 	if address, port, ok := c.SSH(); ok {
 		d.SSH = &sshPlace{address, port}
@@ -76,6 +81,9 @@ func (d *deploymentAnswer) text(w io.Writer) {
 		fmt.Fprintf(w, "%s: waits for its SSH key to be registered; then: agent-container redeploy %s\n", d.Name, d.Name)
 	case d.ExitCode != nil && d.Mode == spec.Headless:
 		fmt.Fprintf(w, "%s: %s, exit code %d", d.Name, d.outcome(), *d.ExitCode)
+		if d.Run != nil && d.Run.Cause == spec.CauseEgress {
+			fmt.Fprint(w, " of the forced stop: its gateway was lost")
+		}
 		if d.Run != nil && d.Run.Attempt > 1 {
 			fmt.Fprintf(w, ", attempt %d", d.Run.Attempt)
 		}
@@ -87,6 +95,14 @@ func (d *deploymentAnswer) text(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s\n", d.Name, d.State)
 	case d.ExitCode != nil:
 		fmt.Fprintf(w, "%s: %s (%s, %s)\n", d.Name, d.State, d.Agent, d.Mode)
+	default:
+		d.aliveText(w)
+	}
+}
+
+// aliveText is text of a deployment that runs.
+func (d *deploymentAnswer) aliveText(w io.Writer) {
+	switch {
 	case d.Mode == spec.Headless:
 		fmt.Fprintf(w, "%s: %s (%s, headless); follow it: agent-container logs -f %s\n", d.Name, d.State, d.Agent, d.Name)
 	case d.Mode == spec.Interactive && d.SSH != nil:
@@ -96,6 +112,7 @@ func (d *deploymentAnswer) text(w io.Writer) {
 	default:
 		fmt.Fprintf(w, "%s: %s (%s, idle); work: agent-container exec %s CMD...\n", d.Name, d.State, d.Agent, d.Name)
 	}
+	fmt.Fprintf(w, "egress: %s\n", egressLine(d.Egress, d.Outside))
 }
 
 func (d *deploymentAnswer) outcome() string {

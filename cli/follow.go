@@ -203,6 +203,9 @@ func (a *app) jobEnd(ctx context.Context, e *engine.Engine, c *engine.Container,
 			return nil, f
 		}
 	}
+	if run != nil && run.Cause == spec.CauseEgress {
+		a.say("%s was ended because its gateway was lost: exit code %d is that of the forced stop, not the agent's own", s.Name, code)
+	}
 	if code != 0 {
 		return nil, childExit(code, s.Agent, answer)
 	}

@@ -60,25 +60,24 @@ func (a *app) list(ctx context.Context, c *ucli.Context) (any, error) {
 	services := servicesOf(all)
 	for _, c := range all {
 		if c.IsAgent() {
-			answer.Deployments = append(answer.Deployments, a.listed(c, services[c.Deployment()]))
+			answer.Deployments = append(answer.Deployments, a.listed(c, services[c.Deployment()], gatewayOf(all, c.Deployment())))
 		}
 	}
 	return answer, nil
 }
 
-// servicesOf are the containers among all that stand beside an agent's, by
-// deployment.
+// servicesOf are the containers of users' services among all, by deployment.
 func servicesOf(all []*engine.Container) map[string][]listedService {
 	services := map[string][]listedService{}
 	for _, c := range all {
-		if !c.IsAgent() {
+		if !c.IsAgent() && !isGateway(c) {
 			services[c.Deployment()] = append(services[c.Deployment()], listedService{c.Name, c.State.Status})
 		}
 	}
 	return services
 }
 
-func (a *app) listed(c *engine.Container, services []listedService) listed {
+func (a *app) listed(c *engine.Container, services []listedService, gateway *engine.Container) listed {
 	s, err := specOf(c)
 	l := listed{Services: services}
 	if err != nil {
@@ -86,6 +85,14 @@ func (a *app) listed(c *engine.Container, services []listedService) listed {
 		l.Problem = err.Error()
 	}
 	l.deploymentAnswer = *a.describe(c, s, nil)
+	if err != nil {
+		l.Egress = "not known"
+	}
+	if s.Egress != nil {
+		if why := gatewayLost(c, gateway); why != "" {
+			l.State, l.Detail = stateCutOff, why
+		}
+	}
 	return l
 }
 

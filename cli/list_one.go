@@ -74,7 +74,7 @@ func (a *app) listOne(ctx context.Context, c *ucli.Context) (any, error) {
 	if found == nil {
 		return nil, noDeployment(name)
 	}
-	d := detailAnswer{listed: a.listed(found, servicesOf(all)[name]), Mounts: []mounted{}, now: time.Now(), terminal: a.terminal}
+	d := detailAnswer{listed: a.listed(found, servicesOf(all)[name], gatewayOf(all, name)), Mounts: []mounted{}, now: time.Now(), terminal: a.terminal}
 	if s, err := specOf(found); err == nil {
 		d.EnvNames, d.EnvFiles = s.EnvNames, s.EnvFiles
 	}
@@ -142,7 +142,7 @@ func (d *detailAnswer) look(ctx context.Context, e *engine.Engine, c *engine.Con
 		d.Unseen = oneLine(spec.Printable(err.Error(), 500))
 	default:
 		d.Session, d.Repository = &l.Session, &l.Repository
-		if status, err := spec.ParseStatus(l.Status); err == nil { // newer than the last health check
+		if status, err := spec.ParseStatus(l.Status); err == nil && d.State != stateCutOff { // newer than the last health check
 			d.setUp(status)
 		}
 	}
@@ -173,6 +173,7 @@ func (d detailAnswer) text(w io.Writer) {
 	line("mode", string(d.Mode))
 	line("workspace", string(d.Workspace))
 	line("repo", d.Repo)
+	line("egress", egressLine(d.Egress, d.Outside))
 	line("created", ago(&d.Created, d.now, d.terminal))
 	line("image", d.Image)
 	line("image built", ago(d.ImageBuilt, d.now, d.terminal))

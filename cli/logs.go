@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strconv"
 	"syscall"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/process"
+	"github.com/agent-container/agent-container/spec"
 )
 
 func logsCommand() command {
@@ -20,6 +23,7 @@ func logsCommand() command {
 			&ucli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the container ends"},
 			&ucli.StringFlag{Name: "tail", Usage: "only the last `N` lines"},
 			&ucli.StringFlag{Name: "since", Usage: "only since `T`: 10m, or 2026-01-02T15:04:05Z"},
+			&ucli.BoolFlag{Name: "egress", Usage: "print what its gateway has decided instead"},
 		},
 		min: 1, max: 1, run: (*app).logs,
 	}
@@ -46,8 +50,24 @@ func (a *app) logs(ctx context.Context, c *ucli.Context) (any, error) {
 	if _, err := a.settle(ctx, e, found, s); err != nil {
 		a.say("warning: %s", oneLine(err.Error()))
 	}
-	container := compose.ProjectName(s.Name)
-	err = e.Logs(ctx, container, c.Bool("follow"), since, tail, a.streams())
+	container, streams := compose.ProjectName(s.Name), a.streams()
+	var journal *journalPrinter
+	if c.Bool("egress") {
+		if s.Egress == nil {
+			return nil, fail(exitFailed, "", "%s is unrestricted: nothing is watched, and there is no journal", s.Name)
+		}
+		journal = newJournalPrinter(streams.Out, a.json)
+		container, streams.Out, streams.Err = compose.GatewayContainer(s.Name), journal, nil
+	}
+	err = e.Logs(ctx, container, c.Bool("follow"), since, tail, streams)
+	if journal != nil {
+		if n := journal.unreadable; n > 0 {
+			a.say("%d lines of the journal cannot be read", n)
+		}
+		if errors.Is(journal.failed, syscall.EPIPE) {
+			return nil, childExit(128+int(syscall.SIGPIPE), "logs", logsAnswer{s.Name, container})
+		}
+	}
 	var exit *process.ExitError
 	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGPIPE) {
 		// Whoever read it has had enough, as with "| head".
@@ -62,6 +82,49 @@ func (a *app) logs(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	return logsAnswer{s.Name, container}, nil
+}
+
+// journalPrinter prints a journal as it comes: a readable line of each decision,
+// or JSON of it.
+type journalPrinter struct {
+	journalReader
+	failed error // of what it prints to
+}
+
+func newJournalPrinter(w io.Writer, asJSON bool) *journalPrinter {
+	p := &journalPrinter{journalReader: journalReader{left: endless}}
+	p.each = func(d spec.Decision) error {
+		line := []byte(decisionLine(d) + "\n")
+		if asJSON {
+			var err error
+			if line, err = encodeJSON(d, ""); err != nil {
+				return err
+			}
+		}
+		_, p.failed = w.Write(line)
+		return p.failed
+	}
+	return p
+}
+
+// decisionLine is a decision for people.
+func decisionLine(d spec.Decision) string {
+	at := d.Time.Format(time.RFC3339)
+	if d.Stage == spec.StageJournal {
+		return fmt.Sprintf("%s %d lines were left out here: there were too many", at, d.Left)
+	}
+	host := spec.Refusal{Name: d.Name, Address: d.Address}.Host()
+	if d.Port != 0 {
+		host = fmt.Sprintf("%s port %d", host, d.Port)
+	}
+	text := fmt.Sprintf("%s %s %s %s", at, d.Verdict, d.Stage, host)
+	switch {
+	case d.Reason != "":
+		text += ": " + d.Reason
+	case d.Rule != "":
+		text += " by " + d.Rule
+	}
+	return text
 }
 
 // validSince accepts what every engine does: a Go duration or an RFC 3339 time.

@@ -36,6 +36,7 @@ func (a *app) bringRecords(ctx context.Context, e *engine.Engine, c *engine.Cont
 	if err != nil {
 		return nil, fmt.Errorf("bring in the run records of %s: %w", c.Deployment(), err)
 	}
+	a.keepRefusals(ctx, e, c, brought.Records)
 	a.alarm(brought.Current)
 	return brought.Current, nil
 }

@@ -53,7 +53,7 @@ func (b *Brought) leaveOut(format string, args ...any) {
 
 // Bring reads the tar of a container's runs directory and stores its records
 // with their output and changes. The host's words (deployment, host, image,
-// engine) replace the container's. A record that is open although its container
+// engine, egress) replace the container's. A record that is open although its container
 // is not alive, or although a newer one exists, is closed as lost. When the tar
 // ends with an error, what was read before is stored all the same and the error
 // returned. Afterwards the deployment's records are cut to what is kept.
@@ -227,7 +227,7 @@ func decode(content []byte, id string) (*spec.Record, error) {
 // deployment was is kept from when it was brought in.
 func (s Store) stamp(r *spec.Record, c Container, current bool) (open bool, err error) {
 	now := time.Now().UTC()
-	r.Host, r.Deployment, r.Image, r.Engine, r.KeptAt, r.Disagreement = c.Host, c.Deployment, c.Image, nil, &now, ""
+	r.Host, r.Deployment, r.Image, r.Engine, r.KeptAt, r.Disagreement, r.Egress = c.Host, c.Deployment, c.Image, nil, &now, "", nil
 	known, err := s.get(c.Host, c.Deployment, r.ID)
 	if err != nil {
 		return false, err
@@ -240,7 +240,7 @@ func (s Store) stamp(r *spec.Record, c Container, current bool) (open bool, err 
 		return open, nil
 	}
 	if known != nil {
-		r.Image, r.Engine = known.Image, known.Engine
+		r.Image, r.Engine, r.Egress = known.Image, known.Engine, known.Egress
 		if known.KeptAt != nil {
 			r.KeptAt = known.KeptAt
 		}

@@ -35,6 +35,7 @@ func open(n int) spec.Record {
 	return spec.Record{
 		Schema: spec.RecordSchema, ID: idAt(n), Deployment: "lie", Host: "lie", Image: "lie", Engine: &spec.EngineReport{Status: "lie"},
 		Agent: "pi", Kind: spec.Headless, StartedAt: at(n), Outcome: "", Disagreement: "lie", KeptAt: &lied,
+		Egress: &spec.Refused{Watched: true, Refusals: []spec.Refusal{{Name: "lie"}}},
 	}
 }
 
@@ -130,7 +131,7 @@ func TestBringStampsTheHostsWord(t *testing.T) {
 	b := bring(t, s, dead, file(t, r))
 	want := r
 	want.Deployment, want.Host, want.Image, want.Engine = "web", "local", "sha256:1", dead.Engine
-	want.Disagreement = "the record says exit code 7, the engine 137"
+	want.Disagreement, want.Egress = "the record says exit code 7, the engine 137", nil
 	want.KeptAt = stored(t, s, 0).KeptAt
 	if want.KeptAt == nil || time.Since(*want.KeptAt) > time.Minute {
 		t.Errorf("kept at %v", want.KeptAt)
@@ -349,5 +350,26 @@ func TestRecordFromTheFuture(t *testing.T) {
 	}
 	if got, err := s.get("local", "web", ahead.ID); err != nil || got.Engine != nil {
 		t.Errorf("the record from the future got the engine's word: %+v, %v", got, err)
+	}
+}
+
+func TestEgressIsTheHosts(t *testing.T) {
+	// What a gateway refused must be what the host has kept, however often the container's own word comes in.
+	s := Store{t.TempDir()}
+	b := bring(t, s, dead, file(t, closed(1, 0)))
+	if b.Current.Egress != nil || stored(t, s, 1).Egress != nil {
+		t.Error("the container's word was taken")
+	}
+	kept := &spec.Refused{Enforcement: spec.Strict, Watched: true, Refusals: []spec.Refusal{{Name: "evil.test", Stage: spec.StageDNS, Count: 2}}}
+	if err := s.KeepEgress(b.Current, kept); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []Brought{bring(t, s, dead, file(t, closed(1, 0))), bring(t, s, dead, file(t, closed(1, 0)), file(t, closed(2, 0)))} {
+		if d := cmp.Diff(kept, again.Records[0].Egress); d != "" {
+			t.Error(d)
+		}
+	}
+	if d := cmp.Diff(kept, stored(t, s, 1).Egress); d != "" {
+		t.Error(d)
 	}
 }

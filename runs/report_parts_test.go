@@ -40,6 +40,7 @@ func TestReportSaysHowARunEnded(t *testing.T) {
 		{spec.OutcomeFailed, spec.CauseOOM, code(137), "failed", "The agent was killed because the container's memory was used up, exit code 137."},
 		{spec.OutcomeFailed, spec.CauseTimeout, code(124), "failed", "A time limit ended the agent, exit code 124."},
 		{spec.OutcomeFailed, spec.CauseSetup, code(1), "failed", "The set-up failed before the agent could work, exit code 1."},
+		{spec.OutcomeFailed, spec.CauseEgress, code(143), "failed", "The gateway of its egress was lost, so it was ended: exit code 143 is that of the forced stop."},
 		{spec.OutcomeStopped, spec.CauseStop, code(143), "stopped", "The run was told to stop, exit code 143."},
 		{spec.OutcomeEnded, spec.CauseExit, nil, "ended", "The session was closed in order."},
 		{spec.OutcomeLost, spec.CauseLost, nil, "lost", "The container died without closing the record."},

@@ -47,6 +47,7 @@ type body struct {
 	Task      *taskView
 	Changes   *changesView
 	Text      *outputView
+	Egress    *egressView
 	Facts     []fact
 }
 
@@ -119,6 +120,7 @@ var causes = map[spec.Cause]struct{ short, long string }{
 	spec.CauseOOM:     {"out of memory", "The agent was killed because the container's memory was used up, exit code %s"},
 	spec.CauseTimeout: {"time limit", "A time limit ended the agent, exit code %s"},
 	spec.CauseSetup:   {"set-up", "The set-up failed before the agent could work, exit code %s"},
+	spec.CauseEgress:  {"gateway lost", "The gateway of its egress was lost, so it was ended: exit code %s is that of the forced stop"},
 	spec.CauseStop:    {"told to stop", "The container was told to stop, exit code %s"},
 	spec.CauseLost:    {"", "The container died without closing the record"},
 }
@@ -161,6 +163,7 @@ func (v *runView) fillBody(r Reported, sub bool, b *budget) {
 	v.Task = newTask(v, b)
 	v.Changes = newChanges(v, r.Diff, b)
 	v.Text = newOutput(v, r.Output, b)
+	v.Egress = newEgress(v)
 	v.Facts = facts(v.record)
 }
 

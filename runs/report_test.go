@@ -85,7 +85,7 @@ func named(list []element, name, class string) []element {
 // jobRun is an ended job, n minutes after noon.
 func jobRun(n int, change func(*spec.Record)) Reported {
 	r := closed(n, 0)
-	r.Host, r.Deployment, r.Image, r.Engine, r.Disagreement, r.KeptAt = "local", "web", "sha256:1", nil, "", nil
+	r.Host, r.Deployment, r.Image, r.Engine, r.Disagreement, r.KeptAt, r.Egress = "local", "web", "sha256:1", nil, "", nil, nil
 	r.Attempt = 1
 	started := at(n).Add(2 * time.Second)
 	r.AgentAt = &started

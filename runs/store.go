@@ -109,6 +109,13 @@ func (s Store) put(r *spec.Record) (bool, error) {
 	return writeChanged(path, b)
 }
 
+// KeepEgress adds to a record that was brought in what its gateway refused it.
+func (s Store) KeepEgress(r *spec.Record, refused *spec.Refused) error {
+	r.Egress = refused
+	_, err := s.put(r)
+	return err
+}
+
 // writeChanged writes a file unless it holds the same already, and reports
 // whether it wrote.
 func writeChanged(path string, content []byte) (bool, error) {

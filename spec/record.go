@@ -34,7 +34,7 @@ const (
 	CauseTimeout Cause = "timeout"     // a time limit of ours: exit code 124
 	CauseSetup   Cause = "set-up"      // a phase before the agent failed
 	CauseStop    Cause = "engine-stop" // the container was told to stop
-	CauseEgress  Cause = "egress"      // the gateway was lost; the exit code is that of the forced stop
+	CauseEgress  Cause = "egress"      // the gateway was lost, so the run was ended; the exit code is that of the forced stop
 	CauseLost    Cause = "lost"        // the container ended without closing the record
 )
 
@@ -71,7 +71,7 @@ const (
 
 // Record is one execution of an agent: written by the guest when the run
 // starts, completed when it ends, and brought to the host, which adds Host,
-// Image, Engine, Disagreement and KeptAt. It is written inside an untrusted container: data, not
+// Image, Engine, Disagreement, KeptAt and Egress. It is written inside an untrusted container: data, not
 // evidence. docs/records.md describes every field.
 type Record struct {
 	Schema       string        `json:"schema"`
@@ -98,6 +98,7 @@ type Record struct {
 	Engine       *EngineReport `json:"engine,omitempty"`
 	Disagreement string        `json:"disagreement,omitempty"` // where the engine's word differs from the container's
 	KeptAt       *time.Time    `json:"kept_at,omitempty"`      // when the host first brought it in
+	Egress       *Refused      `json:"egress,omitempty"`       // what its gateway refused it; the host's word, nil where there was none or the run goes on
 	Notes        []string      `json:"notes,omitempty"`
 }
 

@@ -113,7 +113,7 @@ func TestDocsHaveTheSettings(t *testing.T) {
 func TestDocsHaveTheRecord(t *testing.T) {
 	// docs/records.md must have every field of the run record, the schema's name, and each outcome and cause.
 	doc := read(t, "docs/records.md")
-	for _, typ := range []reflect.Type{reflect.TypeFor[spec.Record](), reflect.TypeFor[spec.Repository](), reflect.TypeFor[spec.EngineReport]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[spec.Record](), reflect.TypeFor[spec.Repository](), reflect.TypeFor[spec.EngineReport](), reflect.TypeFor[spec.Refused](), reflect.TypeFor[spec.Refusal]()} {
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
 			if !regexp.MustCompile("[`.\"]" + regexp.QuoteMeta(name) + "[`\"]").MatchString(doc) {

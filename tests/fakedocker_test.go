@@ -36,6 +36,8 @@ import (
 //	create-error     what "create" says before it fails
 //	exit             a started container has ended with this code
 //	exec-code, logs  how a child of exec ends; what logs prints
+//	journal          what logs prints of a gateway
+//	check            what the gateway's "check" says before it fails; it succeeds when absent
 //	fill.tar, model.yaml  what it was given
 //	filled/CONTAINER the files that were copied into it, and are copied out again
 //	copies/NAME      what "cp CONTAINER:…/NAME -" copies out instead
@@ -114,7 +116,7 @@ func (f fakeDocker) run(argv []string) error {
 	case "exec":
 		return f.exec(argv)
 	case "logs":
-		fmt.Println(f.text("logs", "a line of the agent"))
+		return f.logs(last)
 	case "context inspect":
 		fmt.Println(f.text("host", "unix:///var/run/docker.sock"))
 	case "create":
@@ -127,6 +129,21 @@ func (f fakeDocker) run(argv []string) error {
 	case "update", "buildx version", "volume ls", "volume rm", "network ls", "network create", "network rm":
 	default:
 		return fmt.Errorf("fake docker: %q is not known", argv)
+	}
+	return nil
+}
+
+// logs prints of a gateway that is there its journal.
+func (f fakeDocker) logs(name string) error {
+	if !strings.HasPrefix(name, "agent-egress-") {
+		fmt.Println(f.text("logs", "a line of the agent"))
+		return nil
+	}
+	if !f.has(filepath.Join("containers", name)) {
+		return errors.New("Error response from daemon: No such container: " + name)
+	}
+	if f.has("journal") {
+		fmt.Println(f.text("journal", ""))
 	}
 	return nil
 }
@@ -362,6 +379,12 @@ func (f fakeDocker) exec(argv []string) error {
 			return errors.New(`agent-container: error: unknown verb "look"`)
 		}
 		fmt.Println(f.text("look", ""))
+		return nil
+	}
+	if strings.HasSuffix(line, "guest gateway check") {
+		if text := f.text("check", ""); text != "" {
+			return errors.New(text)
+		}
 		return nil
 	}
 	fmt.Println("child:", line[strings.Index(line, "agent-container-guest"):])

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// unrestricted is the word for a deployment without a declaration.
+const unrestricted = "unrestricted"
+
+// stateCutOff is the state of a deployment whose agent runs and whose gateway
+// does not, or not for it.
+const stateCutOff = "cut off"
+
+// gatewayOf is the gateway of a deployment among its containers, or nil.
+func gatewayOf(all []*engine.Container, name string) *engine.Container {
+	for _, c := range all {
+		if isGateway(c) && c.Deployment() == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// isGateway reports whether c is a deployment's gateway container.
+func isGateway(c *engine.Container) bool {
+	return c.Deployment() != "" && c.Name == compose.GatewayContainer(c.Deployment())
+}
+
+// gatewayLost says why an agent that runs, and has egress declared, is cut off:
+// its gateway does not run, or has been started after it, so that the namespace
+// that the agent is in has gone. It returns "" when neither is so.
+func gatewayLost(agent, gateway *engine.Container) (why string) {
+	switch {
+	case !agent.State.Alive():
+		return ""
+	case gateway == nil:
+		return "gateway lost: its container is gone"
+	case gateway.State.Status != "running":
+		return "gateway lost: it is " + gateway.State.Status
+	case gateway.State.StartedAt.After(agent.State.StartedAt):
+		return "gateway restarted: the agent is in a network that is gone"
+	}
+	return ""
+}
+
+// egressSummary is a declaration in a few words.
+func egressSummary(e *spec.Egress) string {
+	switch {
+	case e == nil:
+		return unrestricted
+	case len(e.Allow) == 1:
+		return string(e.Enforcement) + ", 1 entry"
+	}
+	return fmt.Sprintf("%s, %d entries", e.Enforcement, len(e.Allow))
+}
+
+// egressLine is what deployment answers say of egress, in one line.
+func egressLine(summary string, outside []string) string {
+	if len(outside) > 0 {
+		return summary + "; outside: " + strings.Join(outside, ", ")
+	}
+	return summary
+}
