@@ -63,7 +63,7 @@ func (u *user) everyWay(container, as, token string) string {
 func TestNothingLeavesUndeclared(t *testing.T) {
 	u := newUser(t)
 	u.withStub()
-	inside := service("inside", "import socket,time\nsocket.create_server(('127.0.0.1', 8000))\ntime.sleep(1e6)")
+	inside := service("inside", "import socket,time\ns=socket.create_server(('127.0.0.1', 8000))\ntime.sleep(1e6)")
 	u.witnessed(inside)
 	places := []struct{ container, as string }{
 		{u.container(), "1000"}, {u.container(), "0"}, {u.container() + ".inside", "0"}, {u.container() + ".inside", "1000"},
