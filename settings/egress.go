@@ -26,7 +26,7 @@ func (s *Settings) Egress() *spec.Egress {
 	if allow == "" && enforcement == "" {
 		return nil
 	}
-	e := &spec.Egress{Enforcement: spec.Strict, Allow: entriesOf(allow), Outside: entriesOf(s.Get("egress.outside").Text)}
+	e := &spec.Egress{Enforcement: spec.Strict, Allow: entriesOf(allow), Outside: s.Outside()}
 	if enforcement != "" {
 		e.Enforcement = spec.Enforcement(enforcement)
 	}
@@ -40,6 +40,15 @@ const maxEntries = 500
 // project's does.
 func coveredBy(project, user string) bool {
 	return user == "" || !slices.ContainsFunc(entriesOf(project), func(entry string) bool { return !spec.Covered(entry, entriesOf(user)) })
+}
+
+// Outside are the services that stay outside of what is declared, wherever that
+// is; nil where settings name none.
+func (s *Settings) Outside() []string {
+	if text := s.Get("egress.outside").Text; text != "" {
+		return entriesOf(text)
+	}
+	return nil
 }
 
 // listText is the text of a list, which is not empty where the list is.

@@ -16,6 +16,7 @@ type EgressWish struct {
 	Was      *Egress  // what it was deployed with
 	Held     bool     // its --egress was typed then, so that settings do not change it
 	Settings *Egress  // what they declare now, nil for nothing
+	Outside  []string // the services that they leave outside, in order
 	Typed    []string // --egress-allow: nil when it is not typed, empty for none
 	Mode     string   // --egress, or empty
 }
@@ -33,13 +34,13 @@ func (w EgressWish) Declare() (next *Egress, left []string) {
 	switch {
 	case w.Settings == nil && w.Was == nil:
 	case w.Settings == nil:
-		next.Allow, next.Outside = w.Was.settled(), w.Was.Outside
+		next.Allow = w.Was.settled()
 	case w.Was == nil || w.Mode != "":
-		next.Allow, next.Outside = w.Settings.Allow, w.Settings.Outside
+		next.Allow = w.Settings.Allow
 	default:
 		next.Allow = meet(w.Was.settled(), w.Settings.Allow)
-		next.Outside = slices.DeleteFunc(slices.Clone(w.Was.Outside), func(s string) bool { return !slices.Contains(w.Settings.Outside, s) })
 	}
+	next.Outside = w.outside()
 	next.Typed = slices.Clone(w.Typed)
 	if w.Typed == nil && w.Was != nil {
 		next.Typed = slices.Clone(w.Was.Typed)
@@ -53,6 +54,17 @@ func (w EgressWish) Declare() (next *Egress, left []string) {
 		left = without(w.Settings.Allow, next.Allow)
 	}
 	return next, left
+}
+
+// outside are the services that stay outside: on a redeploy as few as before.
+func (w EgressWish) outside() []string {
+	switch {
+	case w.Was == nil || w.Mode != "" && (w.Settings != nil || w.Outside != nil):
+		return w.Outside
+	case w.Settings == nil && w.Outside == nil:
+		return w.Was.Outside
+	}
+	return slices.DeleteFunc(slices.Clone(w.Was.Outside), func(s string) bool { return !slices.Contains(w.Outside, s) })
 }
 
 func (w EgressWish) enforcement() Enforcement {

@@ -91,6 +91,9 @@ func TestDeclare(t *testing.T) {
 		if w.Deployed {
 			w.Was = declared(t, row.was)
 		}
+		if w.Settings != nil {
+			w.Outside = w.Settings.Outside
+		}
 		got, left := w.Declare()
 		if diff := cmp.Diff(declared(t, row.want), got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", about, diff)
@@ -181,7 +184,7 @@ func TestDeclareIsNeverWider(t *testing.T) {
 	for range 1000 {
 		w := EgressWish{Deployed: true, Was: some(), Settings: some(), Held: random.IntN(4) == 0}
 		if w.Settings != nil {
-			w.Settings.Typed, w.Settings.Managers = nil, nil
+			w.Settings.Typed, w.Settings.Managers, w.Outside = nil, nil, w.Settings.Outside
 		}
 		next, _ := w.Declare()
 		if next == nil && w.Was != nil || next != nil && w.Was != nil && w.Was.Enforcement == Strict && next.Enforcement != Strict {
