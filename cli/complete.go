@@ -90,6 +90,8 @@ var flagWords = map[string]func() []string{
 	"mode":             func() []string { return spec.Texts(spec.Modes) },
 	"workspace":        func() []string { return spec.Texts(spec.Workspaces) },
 	"headless-restart": func() []string { return []string{"no", "on-failure"} },
+	"egress":           func() []string { return egressModes },
+	"egress-allow":     egressEntryWords,
 	"via":              func() []string { return []string{"ssh", "exec"} },
 	"outcome":          outcomeWords,
 	"mount":            func() []string { return []string{completeDirectories} },

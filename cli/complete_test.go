@@ -28,6 +28,8 @@ func TestCompletions(t *testing.T) {
 		{"up x --mode", "", "interactive headless idle"},
 		{"redeploy --workspace", "", "persistent bind ephemeral"},
 		{"up x --headless-restart", "", "no on-failure"},
+		{"up x --egress", "", "strict advisory off"},
+		{"redeploy x --egress-allow", "", "none provider:agent provider:anthropic provider:openai provider:google provider:openrouter provider:github provider:gitlab provider:npm provider:go provider:pip"},
 		{"attach x --via", "", "ssh exec"},
 		{"--json runs ls --outcome", "", "running finished failed stopped ended lost"},
 		{"up --env-file", "", ":files"},

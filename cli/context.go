@@ -56,6 +56,8 @@ type settingAnswer struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Origin string `json:"origin"`
+
+	unset string // what no value means
 }
 
 // context is valid in every state: an engine that does not answer is told, not
@@ -79,7 +81,7 @@ func (a *app) context(ctx context.Context, _ *ucli.Context) (any, error) {
 	answer.Runtime.Name, answer.Runtime.Origin = v.Text, v.Origin
 	for _, k := range settings.Keys[1:] { // the first is the runtime
 		v := a.settings.Get(k.Name)
-		answer.Settings = append(answer.Settings, settingAnswer{k.Name, v.Text, v.Origin})
+		answer.Settings = append(answer.Settings, settingAnswer{k.Name, v.Text, v.Origin, k.Unset})
 	}
 	answer.Keys, answer.Attach = a.keysHere(), a.whoAttaches()
 	answer.Project = a.settings.Project
@@ -133,6 +135,9 @@ func (c contextAnswer) text(w io.Writer) {
 	}
 	for _, s := range c.Settings {
 		value := s.Value
+		if value == "" {
+			value = s.unset
+		}
 		if value == "" {
 			value = "not limited"
 		}

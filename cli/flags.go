@@ -32,12 +32,12 @@ func specFlags() []ucli.Flag {
 		&ucli.StringSliceFlag{Name: "authorized-key", KeepSpace: true, Usage: "a `FILE` of public keys that may attach, beside your own collection; none for no file"},
 		&ucli.BoolFlag{Name: "dry-run", Usage: "print the Compose model and stop"},
 	}
-	return append(list, limitFlags()...)
+	return append(append(list, egressFlags()...), limitFlags()...)
 }
 
 // specFields are the flags of specFlags that are fields of the spec, beside the
 // limits.
-var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "mount", "repo", "no-repo", "depth", "env", "env-file", "ssh", "authorized-key"}
+var specFields = []string{"agent", "mode", "workspace", "workspace-dir", "mount", "repo", "no-repo", "depth", "env", "env-file", "ssh", "authorized-key", "egress", "egress-allow"}
 
 // typedSpec says whether any flag was typed that is a field of the spec.
 func typedSpec(c *ucli.Context) bool { return len(specFieldsTyped(c)) > 0 }
@@ -65,6 +65,9 @@ func (a *app) newSpec(c *ucli.Context, name string) (spec.Spec, error) {
 		return s, err
 	}
 	if err := a.applyFlags(&s, c); err != nil {
+		return s, err
+	}
+	if _, err := a.declareEgress(&s, c, nil); err != nil {
 		return s, err
 	}
 	return s, s.Validate()

@@ -42,6 +42,9 @@ func sourceOf(field string) source {
 
 // origin says why a redeploy changes a field of the spec, or "".
 func (a *app) origin(c *ucli.Context, field string) string {
+	if ofEgress(field) {
+		return a.egressOrigin(c, field)
+	}
 	s := sourceOf(field)
 	switch {
 	case s.flag != "" && c.IsSet(s.flag):
@@ -68,6 +71,9 @@ func (r *redeployment) kept() []string {
 	changed := spec.Changes(r.was, next)
 	var list []string
 	for _, c := range spec.Changes(plain, next) {
+		if ofEgress(c.Field) {
+			continue
+		}
 		s := sourceOf(c.Field)
 		fromFile := s.key != "" && !slices.Contains(next.Typed, s.flag)
 		if fromFile || slices.ContainsFunc(changed, func(other spec.Change) bool { return other.Field == c.Field }) {
@@ -79,5 +85,5 @@ func (r *redeployment) kept() []string {
 		}
 		list = append(list, name+" "+strings.Trim(c.To, "[]"))
 	}
-	return list
+	return append(list, r.keptEgress()...)
 }

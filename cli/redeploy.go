@@ -96,6 +96,9 @@ func (a *app) decideRedeploy(ctx context.Context, c *ucli.Context, find finder) 
 	if err != nil {
 		return nil, err
 	}
+	if err := needsEgress(c, old, was); err != nil {
+		return nil, err
+	}
 	next, err := a.nextSpec(c, was, bare)
 	if err != nil {
 		return nil, err
@@ -187,6 +190,9 @@ func (a *app) nextSpec(c *ucli.Context, was spec.Spec, bare bool) (spec.Spec, er
 		keepNarrower(&next, was.Limits)
 	}
 	if err := a.applyFlags(&next, c); err != nil {
+		return next, err
+	}
+	if err := a.declareEgressAgain(&next, c, was); err != nil {
 		return next, err
 	}
 	if err := next.Validate(); err != nil {

@@ -91,7 +91,7 @@ func refuseInterrupted(found *engine.Container, wanted spec.Spec) error {
 		return nil // of another version; it was never started and is made anew
 	}
 	for _, change := range spec.Changes(s, wanted) {
-		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "mounts", "repo", "depth", "env_names", "env_files"}, change.Field) {
+		if slices.Contains([]string{"agent", "mode", "workspace", "workspace_dir", "mounts", "repo", "depth", "env_names", "env_files"}, change.Field) || ofEgress(change.Field) {
 			return refuse("run the interrupted command again, or: agent-container redeploy "+s.Name+", or first: agent-container down "+s.Name,
 				"%s was created by a command that was interrupted, and differs: %s", s.Name, change)
 		}
@@ -352,6 +352,11 @@ func (a *app) refuseChanges(ctx context.Context, c *ucli.Context, e *engine.Engi
 	typed.EnvNames = slices.Clone(s.EnvNames) // --env adds, here as on a redeploy
 	if err := a.applyFlags(&typed, c); err != nil {
 		return err
+	}
+	if c.IsSet("egress") || c.IsSet("egress-allow") {
+		if _, err := a.declareEgress(&typed, c, &s); err != nil {
+			return err
+		}
 	}
 	if err := typed.Validate(); err != nil {
 		return err

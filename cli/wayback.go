@@ -95,6 +95,7 @@ func (r *redeployment) restore() string {
 	for _, change := range spec.Changes(r.was, r.next.spec) {
 		argv = append(argv, r.undo(change)...)
 	}
+	argv = append(argv, undoEgress(r.was, r.next.spec)...)
 	if len(argv) == 3 {
 		return ""
 	}
@@ -107,6 +108,9 @@ func (r *redeployment) restore() string {
 
 // undo are the flags that take back one change, none where no flag does.
 func (r *redeployment) undo(change spec.Change) []string {
+	if ofEgress(change.Field) {
+		return nil // undoEgress takes back all of it
+	}
 	s := sourceOf(change.Field)
 	typed := s.key == "" || slices.Contains(r.next.spec.Typed, s.flag) || slices.Contains(r.was.Typed, s.flag)
 	switch change.Field {

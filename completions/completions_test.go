@@ -34,13 +34,13 @@ func TestEveryShellHasAScript(t *testing.T) {
 }
 
 func TestBashAsksTheProgram(t *testing.T) {
-	// The bash shim must hand over the word that is typed and those before it, and offer the program's words that begin as it does; --flag=value is one flag and its value.
+	// The bash shim must hand over the word that is typed and those before it, and offer the program's words that begin as it does; --flag=value is one flag and its value, and word:rest one word.
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed")
 	}
 	dir := t.TempDir()
-	stub := "#!/bin/sh\nprintf '[%s]' \"$@\" >" + dir + "/asked\nprintf '%s\\n' persistent bind ephemeral\n"
+	stub := "#!/bin/sh\nprintf '[%s]' \"$@\" >" + dir + "/asked\nprintf '%s\\n' persistent bind ephemeral provider:npm provider:go\n"
 	if err := os.WriteFile(filepath.Join(dir, "agent-container"), []byte(stub), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +48,13 @@ func TestBashAsksTheProgram(t *testing.T) {
 	for _, c := range []struct{ words, at, asked, offered string }{
 		{"up demo --workspace b", "4", "[--complete][b][up][demo][--workspace]", "bind\n"},
 		{"up demo --workspace = b", "5", "[--complete][b][up][demo][--workspace]", "bind\n"},
-		{"up demo --workspace =", "4", "[--complete][][up][demo][--workspace]", "persistent\nbind\nephemeral\n"},
-		{"''", "1", "[--complete][]", "persistent\nbind\nephemeral\n"},
+		{"up demo --workspace =", "4", "[--complete][][up][demo][--workspace]", "persistent\nbind\nephemeral\nprovider:npm\nprovider:go\n"},
+		{"up --egress-allow pro", "3", "[--complete][pro][up][--egress-allow]", "provider:npm\nprovider:go\n"},
+		{"up --egress-allow provider :", "4", "[--complete][provider:][up][--egress-allow]", "npm\ngo\n"},
+		{"up --egress-allow provider : n", "5", "[--complete][provider:n][up][--egress-allow]", "npm\n"},
+		{"up --egress-allow = provider : n", "6", "[--complete][provider:n][up][--egress-allow]", "npm\n"},
+		{"up --mount /a : /b --workspace b", "7", "[--complete][b][up][--mount][/a:/b][--workspace]", "bind\n"},
+		{"''", "1", "[--complete][]", "persistent\nbind\nephemeral\nprovider:npm\nprovider:go\n"},
 		{"up x", "2", "[--complete][x][up]", ""},
 	} {
 		cmd := exec.Command(bash, "-c", script+`

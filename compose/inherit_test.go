@@ -64,8 +64,8 @@ func TestInheritLabel(t *testing.T) {
 		t.Errorf("%v, %+v", err, got)
 	}
 	for label, problem := range map[string]string{
-		strings.Replace(s.Label(), `"limits"`, `"egress":[],"limits"`, 1): "cannot unmarshal array",
 		strings.Replace(s.Label(), `"limits"`, `"later":[],"limits"`, 1):  `unknown field "later"`,
+		strings.Replace(s.Label(), `"limits"`, `"egress":[],"limits"`, 1): "cannot unmarshal",
 		strings.Replace(s.Label(), `"pids":1`, `"pids":"many"`, 1):        "cannot unmarshal",
 		strings.Replace(s.Label(), `"web"`, `"other"`, 1):                 `is of "other"`,
 		"{}": `is of ""`,

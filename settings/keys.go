@@ -22,6 +22,7 @@ type Key struct {
 	Name    string // as in settings.yaml; a dot means nesting
 	Values  string // what it takes, for docs and help
 	Default string
+	Unset   string // what no value means, for people; "not limited" where it is empty
 	Doc     string
 
 	check func(value string) error
@@ -31,8 +32,9 @@ type Key struct {
 	project  projectRule
 	narrower func(project, user string) bool
 
-	boolean bool // a YAML boolean, never the text "false"
-	pairs   bool // a YAML mapping; its text is "KEY=VALUE ...", sorted, over the default's
+	boolean bool                                   // a YAML boolean, never the text "false"
+	list    func(words []string) ([]string, error) // a YAML list; checks its entries and puts them in order
+	pairs   bool                                   // a YAML mapping; its text is "KEY=VALUE ...", sorted, over the default's
 }
 
 type projectRule int
@@ -68,6 +70,10 @@ var Keys = []Key{
 		check: func(v string) error { _, err := compose.ParsePool(v); return err }},
 	{Name: "git.credentials", Values: "host: name of a variable", Default: "github.com=GH_TOKEN", Doc: "which variable of the agent's environment holds the token for an https git server",
 		check: func(v string) error { _, err := ParseCredentials(v); return err }, pairs: true},
+	{Name: enforcementKey, Values: "strict, advisory", Default: "", Unset: "strict where anything is declared", Doc: "whether what is not permitted is refused, or let through and recorded",
+		check: oneOf(string(spec.Strict), string(spec.Advisory)), project: narrows, narrower: func(p, u string) bool { return u == "" || p == string(spec.Strict) && u == string(spec.Advisory) }},
+	{Name: allowKey, Values: "list of entries", Default: "", Unset: "unrestricted: everything may leave", Doc: "what may leave a deployment; an empty list lets nothing out", list: allowed, project: narrows, narrower: coveredBy},
+	{Name: "egress.outside", Values: "list of services", Default: "", Unset: "no service", Doc: "services that the declaration does not hold", list: servicesOutside},
 	{Name: "limits.memory", Values: "bytes, with k, m, g", Default: "", Doc: "memory of the agent's container; swap is not added",
 		check: func(v string) error { _, err := ParseBytes(v); return err }, project: narrows, narrower: lessBytes},
 	{Name: "limits.cpus", Values: "number", Default: "", Doc: "processors of the agent's container",

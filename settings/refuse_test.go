@@ -221,7 +221,8 @@ func TestLoadLargest(t *testing.T) {
 
 func FuzzSettings(f *testing.F) {
 	// Arbitrary bytes, as the user's file or a project's, must load or be refused as an *Error with one printable line, and never panic.
-	for _, s := range []string{"agent: pi\n", "limits:\n  pids: 5\n", "- a", "a: &a [*a]", "? : :", "\xff\xfe", "agent: !!binary aa", "{", "limits: {<<: *x}", "%YAML 1.1\n---\n", "base_image: debian:13\n", "record_task: false\n", "workspace: bind\n", "limits: {timeout: 5m, memory: 1g}\n", "headless_restart: no\n"} {
+	for _, s := range []string{"agent: pi\n", "limits:\n  pids: 5\n", "- a", "a: &a [*a]", "? : :", "\xff\xfe", "agent: !!binary aa", "{", "limits: {<<: *x}", "%YAML 1.1\n---\n", "base_image: debian:13\n", "record_task: false\n", "workspace: bind\n", "limits: {timeout: 5m, memory: 1g}\n", "headless_restart: no\n",
+		"egress: {allow: [a.test, '*.b.test:22', {provider: npm}, {service: db, port: 1}, {host: x.test, port: 2, private: true}], enforcement: advisory, outside: [db]}\n", "egress:\n  allow: []\n", "egress.enforcement: strict\n", "egress: {}"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

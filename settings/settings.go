@@ -37,6 +37,8 @@ type Value struct {
 type Settings struct {
 	values  map[string]Value
 	Project string // the project's directory, or empty
+
+	user *spec.Egress // what the user's file declares
 }
 
 // Error is a refusal of a settings file or of a variable.
@@ -59,6 +61,7 @@ func Load(configDir, cwd string, env func(string) string) (*Settings, error) {
 	if err := s.loadFile(filepath.Join(configDir, FileName), false); err != nil {
 		return nil, err
 	}
+	s.user = s.Egress()
 	s.Project = FindProject(cwd)
 	if s.Project != "" {
 		if err := s.loadFile(filepath.Join(s.Project, ProjectDir, FileName), true); err != nil {
@@ -139,6 +142,9 @@ func (s *Settings) loadMapping(path string, project bool, seen map[string]bool, 
 			return &Error{Where: at(path, key), Problem: fmt.Sprintf("key %q is there twice", name)}
 		}
 		seen[name] = true
+		if name == egressGroup && value.Kind == yaml.MappingNode && len(value.Content) == 0 {
+			return &Error{Where: at(path, key), Problem: "egress says neither what may leave nor that nothing may", Hint: "write allow: [] to let nothing out, or leave egress out"}
+		}
 		if isGroup(name) {
 			if err := s.loadMapping(path, project, seen, name+".", value); err != nil {
 				return err
@@ -163,6 +169,9 @@ func (s *Settings) loadKey(path string, project bool, name string, key, value *y
 		}
 		return e
 	}
+	if k.list != nil {
+		return s.loadList(path, project, k, key, value)
+	}
 	text, err := scalar(k, value)
 	if err != nil {
 		return &Error{Where: at(path, value), Problem: name + ": " + err.Error()}
@@ -174,7 +183,11 @@ func (s *Settings) loadKey(path string, project bool, name string, key, value *y
 	if k.project == never || name == "workspace" && text == string(spec.Bind) {
 		return &Error{Where: at(path, key), Problem: fmt.Sprintf("a project may not set %s: %q", name, text), Hint: "set it in the user's " + FileName}
 	}
-	if k.project == choice || k.narrower(text, s.values[name].Text) {
+	user := s.values[name].Text
+	if name == enforcementKey && s.user != nil {
+		user = string(s.user.Enforcement) // also where a list alone says it
+	}
+	if k.project == choice || k.narrower(text, user) {
 		s.values[name] = Value{text, "project " + at(path, key)}
 	}
 	return nil
@@ -233,6 +246,10 @@ func (k Key) overDefault(text string) string {
 }
 
 func (k Key) checkValue(text string) error {
+	if k.list != nil {
+		_, err := k.list(entriesOf(text))
+		return err
+	}
 	if k.boolean && text != "true" && text != "false" {
 		return fmt.Errorf("%q is not true or false", text)
 	}
@@ -251,7 +268,11 @@ func (s *Settings) loadEnvironment(env func(string) string) error {
 			continue
 		}
 		if err := k.checkValue(text); err != nil {
-			return &Error{Where: k.Env(), Problem: err.Error()}
+			return refused(k.Env(), "", err)
+		}
+		if k.list != nil {
+			list, _ := k.list(entriesOf(text)) // it was checked
+			text = listText(list)
 		}
 		if k.pairs {
 			text = k.overDefault(text)

@@ -65,6 +65,7 @@ func TestDefaults(t *testing.T) {
 		"runtime": "", "agent": "claude", "mode": "interactive", "workspace": "persistent", "headless_restart": "no", "record_task": "true",
 		"base_image": "debian:trixie-slim", "ca_bundle": "auto", "ssh_bind": "127.0.0.1", "ssh_ports": "22000-22999", "subnet_pool": "10.213.0.0/16", "git.credentials": "github.com=GH_TOKEN", "limits.memory": "", "limits.cpus": "", "limits.pids": "2048",
 		"limits.timeout": "", "limits.idle_timeout": "", "limits.start_timeout": "60s",
+		"egress.enforcement": "", "egress.allow": "", "egress.outside": "",
 	}
 	got := map[string]string{}
 	for _, name := range Names() {

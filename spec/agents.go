@@ -41,6 +41,12 @@ type Agent struct {
 	// provider the user's key is for.
 	API, Login, Telemetry []string
 
+	// BaseURLs are the variables that name another API, to be reached instead.
+	// Elsewhere are those that make it use one that no table here knows.
+	// AnyProvider: its models' API follows from which of Keys is given.
+	BaseURLs, Elsewhere []string
+	AnyProvider         bool
+
 	// Keys are the environment names it reads a provider's key from; none of
 	// them given for a headless run is worth a warning.
 	Keys []string
@@ -64,6 +70,8 @@ var Agents = []Agent{
 		API:         []string{"api.anthropic.com"},
 		Login:       []string{"claude.ai", "claude.com", "platform.claude.com"},
 		Telemetry:   []string{"http-intake.logs.us5.datadoghq.com", "browser-intake-us5-datadoghq.com", "*.ingest.us.sentry.io"},
+		BaseURLs:    []string{"ANTHROPIC_BASE_URL"},
+		Elsewhere:   []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 		Keys:        []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
 	},
 	{
@@ -79,6 +87,7 @@ var Agents = []Agent{
 		API:       []string{"api.openai.com", "chatgpt.com"},
 		Login:     []string{"auth.openai.com"},
 		Telemetry: []string{"ab.chatgpt.com", "*.ingest.us.sentry.io"},
+		BaseURLs:  []string{"OPENAI_BASE_URL"},
 		Keys:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
 	},
 	{
@@ -90,6 +99,7 @@ var Agents = []Agent{
 		State:       []Volume{{Suffix: "pi", Path: ContainerHome + "/.pi"}},
 		ConfigDir:   ".pi/agent", // not ~/.pi, where it is ignored
 		Telemetry:   []string{"pi.dev"},
+		AnyProvider: true,
 		Keys:        []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
 	},
 	{
@@ -103,9 +113,10 @@ var Agents = []Agent{
 			{Suffix: "opencode", Path: ContainerHome + "/.config/opencode"},
 			{Suffix: "opencode-data", Path: ContainerHome + "/.local/share/opencode"},
 		},
-		ConfigDir: ".config/opencode",
-		API:       []string{"models.dev", "models.opencode.ai", "opencode.ai"}, // which models there are; a provider's own API is not among them
-		Keys:      []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
+		ConfigDir:   ".config/opencode",
+		API:         []string{"models.dev", "models.opencode.ai", "opencode.ai"}, // which models there are; a provider's own API is not among them
+		AnyProvider: true,
+		Keys:        []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
 	},
 }
 

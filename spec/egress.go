@@ -51,18 +51,27 @@ func (r Rule) String() string {
 }
 
 // Match returns the rule that permits name, which must be canonical, at port.
-// An exact name wins over one with a wildcard, and a longer one over a shorter.
+// One for private addresses wins, so that a rule less never permits more; then an
+// exact name over one with a wildcard, and a longer one over a shorter.
 func (p *Policy) Match(name string, port int) (Rule, bool) {
 	var best Rule
 	for _, r := range p.Rules {
-		if r.Port == port && r.covers(name) && (best.From == "" || !r.Below || best.Below && len(r.Name) > len(best.Name)) {
+		if r.Port == port && r.covers(name) && (best.From == "" || r.closer(best)) {
 			best = r
-			if !r.Below {
-				break
-			}
 		}
 	}
 	return best, best.From != ""
+}
+
+// closer reports whether r counts before other, where both cover a name.
+func (r Rule) closer(other Rule) bool {
+	switch {
+	case r.Private != other.Private:
+		return r.Private
+	case r.Below != other.Below:
+		return other.Below
+	}
+	return len(r.Name) > len(other.Name)
 }
 
 // Knows reports whether any rule covers name, at whatever port.

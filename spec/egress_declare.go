@@ -48,6 +48,12 @@ type Allow struct {
 	Private  bool   // the host may have an address that is not public
 }
 
+// Words that are no entry.
+const (
+	NoEntry        = "none"    // --egress-allow none: no entry is typed
+	NothingAllowed = "nothing" // an empty list, where it is written as words
+)
+
 // The words before a colon that are no host.
 const (
 	allowProvider = "provider:"
@@ -99,6 +105,9 @@ func ParseAllow(field, text string) (Allow, error) {
 		return refuse("a path does not belong here: what is permitted is a host", "write the host alone")
 	case private && service:
 		return refuse("a service is private anyway", "leave private: out")
+	}
+	if rest == NoEntry || rest == NothingAllowed {
+		return refuse("a word of ours, and no host", "")
 	}
 	host, port, err := splitPort(rest)
 	if err != nil {

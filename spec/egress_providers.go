@@ -6,7 +6,8 @@ import "slices"
 type Provider struct {
 	Name  string
 	Doc   string
-	Hosts []string // HOST or HOST:PORT, 443 when there is none
+	Keys  []string // variables that hold a key for it
+	Hosts []string // HOST or HOST:PORT, 443 when there is none; an API's own first
 }
 
 // AgentProvider is the provider that stands for what the deployment's agent
@@ -20,15 +21,15 @@ var PackageManagers = []string{"npm", "go", "pip"}
 
 // Providers is the table of providers. docs/egress.md is made from it.
 var Providers = []Provider{
-	{"anthropic", "Anthropic's API", []string{"api.anthropic.com"}},
-	{"openai", "OpenAI's API", []string{"api.openai.com"}},
-	{"google", "Google's Gemini and Vertex APIs", []string{"generativelanguage.googleapis.com", "aiplatform.googleapis.com", "*.aiplatform.googleapis.com", "oauth2.googleapis.com"}},
-	{"openrouter", "OpenRouter's API", []string{"openrouter.ai"}},
-	{"github", "GitHub: git over https and ssh, its API, archives and LFS", []string{
+	{"anthropic", "Anthropic's API", []string{"ANTHROPIC_API_KEY"}, []string{"api.anthropic.com"}},
+	{"openai", "OpenAI's API", []string{"OPENAI_API_KEY"}, []string{"api.openai.com"}},
+	{"google", "Google's Gemini and Vertex APIs", []string{"GEMINI_API_KEY"}, []string{"generativelanguage.googleapis.com", "aiplatform.googleapis.com", "*.aiplatform.googleapis.com", "oauth2.googleapis.com"}},
+	{"openrouter", "OpenRouter's API", []string{"OPENROUTER_API_KEY"}, []string{"openrouter.ai"}},
+	{"github", "GitHub: git over https and ssh, its API, archives and LFS", nil, []string{
 		"github.com", "github.com:22", "api.github.com", "codeload.github.com", "uploads.github.com", "raw.githubusercontent.com", "objects.githubusercontent.com",
 		"media.githubusercontent.com", "lfs.github.com", "github-cloud.githubusercontent.com", "release-assets.githubusercontent.com",
 	}},
-	{"gitlab", "gitlab.com: git over https and ssh, its API", []string{"gitlab.com", "gitlab.com:22"}},
+	{"gitlab", "gitlab.com: git over https and ssh, its API", nil, []string{"gitlab.com", "gitlab.com:22"}},
 }
 
 // ProviderNames lists every provider that an entry may name.
@@ -42,6 +43,15 @@ func ProviderNames() []string {
 
 func lookupProvider(name string) (Provider, bool) {
 	i := slices.IndexFunc(Providers, func(p Provider) bool { return p.Name == name })
+	if i < 0 {
+		return Provider{}, false
+	}
+	return Providers[i], true
+}
+
+// ProviderOfKey is the provider that the variable called key holds a key for.
+func ProviderOfKey(key string) (Provider, bool) {
+	i := slices.IndexFunc(Providers, func(p Provider) bool { return slices.Contains(p.Keys, key) })
 	if i < 0 {
 		return Provider{}, false
 	}

@@ -171,7 +171,11 @@ func (s Spec) Validate() error {
 	if err := ValidateName(s.Name); err != nil {
 		return err
 	}
-	if _, err := LookupAgent(s.Agent); err != nil {
+	agent, err := LookupAgent(s.Agent)
+	if err != nil {
+		return err
+	}
+	if err := s.Egress.validate(agent); err != nil {
 		return err
 	}
 	if err := oneOf("--mode", s.Mode, Modes); err != nil {
