@@ -193,6 +193,11 @@ func TestDeclareIsNeverWider(t *testing.T) {
 		if next != nil && w.Was != nil && slices.ContainsFunc(next.Outside, func(s string) bool { return !slices.Contains(w.Was.Outside, s) }) {
 			t.Fatalf("%v leaves %q outside", w.Was, next.Outside)
 		}
+		again := w
+		again.Was = next
+		if repeated, _ := again.Declare(); !cmp.Equal(next, repeated, cmpopts.EquateEmpty()) && next != nil {
+			t.Fatalf("was %v, settings %v: %v, and done again %v", w.Was, w.Settings, next, repeated)
+		}
 		policy, err := next.Policy(Agents[0])
 		if err != nil || next.validate(Agents[0]) != nil {
 			t.Fatal(err)
