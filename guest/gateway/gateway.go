@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -38,6 +40,10 @@ type gateway struct {
 	proofs    proofs
 }
 
+// memoryAim is where the collector begins to work harder, well below what a
+// gateway's container may have: the rest is the kernel's, for sockets.
+const memoryAim = 192 << 20
+
 // Run closes the namespace, then serves it until ctx is over. It returns an error
 // when the rules cannot be installed exactly, or a server ends. The rules stay:
 // without a gateway nothing leaves.
@@ -54,6 +60,9 @@ func Run(ctx context.Context, c Config) error {
 	out, err := newOutward()
 	if err != nil {
 		return err
+	}
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // nobody has set one
+		debug.SetMemoryLimit(memoryAim)
 	}
 	connections, pipes, proving := limits()
 	g := &gateway{

@@ -14,7 +14,7 @@ func TestReadHello(t *testing.T) {
 		want  string // "": an error, or no name
 	}{
 		"one record": {hello{names: []string{"allowed.test"}}, "allowed.test"}, "records of 20 bytes": {hello{names: []string{"allowed.test"}, pieces: 20}, "allowed.test"},
-		"a long one": {hello{names: []string{"allowed.test"}, padding: 20_000}, "allowed.test"}, "one that is too long": {hello{names: []string{"allowed.test"}, padding: 40_000}, ""},
+		"a long one": {hello{names: []string{"allowed.test"}, padding: 15_000}, "allowed.test"}, "one that is too long": {hello{names: []string{"allowed.test"}, padding: 40_000}, ""},
 		"no name": {hello{}, ""}, "two names": {hello{names: []string{"allowed.test", "evil.test"}}, ""}, "SSLv2": {hello{ssl2: true}, ""},
 	} {
 		sent := append(c.hello.bytes("tk0123456789abcdef"), "more"...)

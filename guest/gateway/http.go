@@ -17,8 +17,8 @@ import (
 
 // The largest head of a request, and of a response.
 const (
-	maxHeader         = 64 << 10
-	maxResponseHeader = 256 << 10
+	maxHeader         = 16 << 10
+	maxResponseHeader = 32 << 10
 )
 
 // halfClosedTime is how long a client that has closed its side still gets a
