@@ -16,18 +16,24 @@ func TestReadHello(t *testing.T) {
 		hello hello
 		want  string // "": an error, or no name
 	}{
-		"one record": {hello{names: []string{"allowed.test"}}, "allowed.test"}, "records of 20 bytes": {hello{names: []string{"allowed.test"}, pieces: 20}, "allowed.test"},
+		"one record": {hello{names: []string{"allowed.test"}}, "allowed.test"}, "records of a byte": {hello{names: []string{"allowed.test"}, pieces: 1}, "allowed.test"}, "records of 20 bytes": {hello{names: []string{"allowed.test"}, pieces: 20}, "allowed.test"},
 		"a long one": {hello{names: []string{"allowed.test"}, padding: 15_000}, "allowed.test"}, "one that is too long": {hello{names: []string{"allowed.test"}, padding: 40_000}, ""},
 		"no name": {hello{}, ""}, "two names": {hello{names: []string{"allowed.test", "evil.test"}}, ""}, "SSLv2": {hello{ssl2: true}, ""},
 	} {
 		sent := append(c.hello.bytes("tk0123456789abcdef"), "more"...)
-		in := bytes.NewReader(sent)
-		read, server, err := readHello(in)
-		if server != c.want || (err == nil) != (c.want != "") && about != "no name" {
-			t.Errorf("%s: %q, %v", about, server, err)
-		}
-		if rest := sent[len(sent)-in.Len():]; !bytes.Equal(append(read, rest...), sent) {
-			t.Errorf("%s: %d bytes of %d were read and %d are left", about, len(read), len(sent), len(rest))
+		for _, slow := range []bool{false, true} {
+			in := bytes.NewReader(sent)
+			from := io.Reader(in)
+			if slow {
+				from = iotest.OneByteReader(in)
+			}
+			read, server, err := readHello(from)
+			if server != c.want || (err == nil) != (c.want != "") && about != "no name" {
+				t.Errorf("%s, slow %t: %q, %v", about, slow, server, err)
+			}
+			if rest := sent[len(sent)-in.Len():]; !bytes.Equal(append(read, rest...), sent) {
+				t.Errorf("%s, slow %t: %d bytes of %d were read and %d are left", about, slow, len(read), len(sent), len(rest))
+			}
 		}
 	}
 }

@@ -39,6 +39,7 @@ var tools = map[string]func(*attempt) error{
 	"clogged":  (*attempt).untilClogged,
 	"prove":    (*attempt).proveFor,
 	"worst":    (*attempt).worst,
+	"soak":     (*attempt).soak,
 }
 
 // resolve says the address that a name has here.
