@@ -83,7 +83,7 @@ func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 func found(q *dns.Msg, addr netip.Addr) *dns.Msg {
 	asked := q.Question[0]
 	m := new(dns.Msg).SetReply(q)
-	m.RecursionAvailable = true
+	m.RecursionAvailable, m.Compress = true, true // a long name stands in it once
 	if asked.Qtype == dns.TypeA || asked.Qtype == dns.TypeANY {
 		m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: asked.Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: answerTTL}, A: net.IP(addr.AsSlice())}}
 	}

@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -40,35 +42,50 @@ type gateway struct {
 	proofs    proofs
 }
 
+// memoryAim is where the collector begins to work harder, well below what a
+// gateway's container may have: the rest is the kernel's, for sockets.
+const memoryAim = 192 << 20
+
 // Run closes the namespace, then serves it until ctx is over. It returns an error
 // when the rules cannot be installed exactly, or a server ends. The rules stay:
 // without a gateway nothing leaves.
 func Run(ctx context.Context, c Config) error {
-	if c.Policy == nil || len(c.Key) < 32 {
-		return errors.New("a gateway needs a policy and a key")
-	}
-	if err := c.Policy.Validate(); err != nil {
-		return fmt.Errorf("policy: %w", err)
-	}
-	if err := install(c.Inbound); err != nil {
-		return err
-	}
-	out, err := newOutward()
+	g, err := closed(c)
 	if err != nil {
 		return err
 	}
+	return g.serve(ctx)
+}
+
+// closed closes the namespace and returns the gateway that may serve it.
+func closed(c Config) (*gateway, error) {
+	if c.Policy == nil || len(c.Key) < 32 {
+		return nil, errors.New("a gateway needs a policy and a key")
+	}
+	if err := c.Policy.Validate(); err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	if err := install(c.Inbound); err != nil {
+		return nil, err
+	}
+	out, err := newOutward()
+	if err != nil {
+		return nil, err
+	}
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // nobody has set one
+		debug.SetMemoryLimit(memoryAim)
+	}
 	connections, pipes, proving := limits()
-	g := &gateway{
+	return &gateway{
 		policy: c.Policy, local: c.Local, key: c.Key, addresses: newAddresses(c.Policy), journal: newJournal(c.Journal, time.Now),
 		outward: out, slots: make(chan struct{}, connections), web: make(chan struct{}, maxWeb), splices: make(splices, pipes),
 		proofs: proofs{limit: proving},
-	}
-	defer g.journal.flush()
-	return g.serve(ctx)
+	}, nil
 }
 
 // serve runs the servers; when one ends, all do.
 func (g *gateway) serve(ctx context.Context) error {
+	defer g.journal.flush()
 	local := net.IPv4(127, 0, 0, 1)
 	tcp, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: local, Port: tcpPort})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 // The largest head of a request, and of a response.
 const (
-	maxHeader         = 64 << 10
-	maxResponseHeader = 256 << 10
+	maxHeader         = 16 << 10
+	maxResponseHeader = 32 << 10
 )
 
 // halfClosedTime is how long a client that has closed its side still gets a
@@ -29,9 +29,9 @@ const halfClosedTime = time.Minute
 // that was asked for, and goes to that name's server. Go's own server reads the
 // requests and its proxy writes them anew, so that no two programs read one
 // request differently.
-func (g *gateway) http(ctx context.Context, conn *net.TCPConn, name string, rule spec.Rule) {
+func (g *gateway) http(ctx context.Context, conn net.Conn, name string, rule spec.Rule, connect func(context.Context) (net.Conn, error)) {
 	transport := &http.Transport{
-		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return g.connect(ctx, name, rule) },
+		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx) },
 		DisableCompression: true, Proxy: nil, MaxIdleConns: 4, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxResponseHeader,
 	}
 	defer transport.CloseIdleConnections()

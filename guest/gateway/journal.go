@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"sync"
 	"time"
+	"unicode/utf16"
 
 	"github.com/agent-container/agent-container/spec"
 )
@@ -79,5 +81,24 @@ func (j *journal) line(d Decision) {
 	if err != nil { // strings, numbers and a time always marshal
 		panic(err)
 	}
-	_, _ = j.to.Write(append(spec.EscapeJSON(b), '\n')) // a closed log changes no decision
+	_, _ = j.to.Write(append(asciiJSON(b), '\n')) // a closed log changes no decision
+}
+
+// asciiJSON writes what is not ASCII in a JSON document as JSON can too: a letter
+// that looks like another one is seen, and no terminal obeys anything. It can only
+// stand in strings, so the document means the same.
+func asciiJSON(document []byte) []byte {
+	out := make([]byte, 0, len(document)+64)
+	for _, r := range string(document) {
+		switch {
+		case r < 0x7f:
+			out = append(out, byte(r))
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }

@@ -13,7 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +24,7 @@ import (
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"github.com/miekg/dns"
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/agent-container/agent-container/spec"
@@ -44,6 +45,7 @@ type namespace struct {
 	agents   map[string]*agent
 	settings placement
 	failed   error
+	leaked   bool
 	counts   chan string
 	since    int // from which event on the gateway was there
 }
@@ -104,7 +106,7 @@ func (n *namespace) make(number int) error {
 			close(mounted)
 		case "serving":
 			close(serving)
-		case "goroutines":
+		case "counts":
 			n.counts <- e.Text
 		}
 	})
@@ -229,6 +231,7 @@ func (n *namespace) close() {
 		n.engine.end()
 	}
 	n.hold.end()
+	n.leaked = n.hold.cmd.ProcessState.ExitCode() == exitLeak
 }
 
 // runPlace makes the files of a place, and waits to be told to become its gateway.
@@ -285,9 +288,17 @@ func runGateway() {
 	p := readSettings(os.Getenv("GATEWAY_LAB_DIR"))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	g, err := closed(Config{Policy: p.Policy, Key: p.Shared.GatewayKey, Inbound: p.Inbound, Journal: os.Stdout})
+	must(err)
 	go func() { // when its input ends, so does it, in order
-		eachLine(os.Stdin, func([]byte) {
-			report.event(event{Kind: "goroutines", Text: strconv.Itoa(runtime.NumGoroutine())})
+		eachLine(os.Stdin, func(line []byte) {
+			if string(line) == `"free"` {
+				debug.FreeOSMemory()
+			}
+			g.addresses.mu.Lock()
+			names := len(g.addresses.byName)
+			g.addresses.mu.Unlock()
+			report.event(event{Kind: "counts", Text: fmt.Sprint(runtime.NumGoroutine(), " ", names)})
 		})
 		cancel()
 	}()
@@ -297,8 +308,16 @@ func runGateway() {
 		}
 		report.event(event{Kind: "serving"})
 	}()
-	must(Run(ctx, Config{Policy: p.Policy, Key: p.Shared.GatewayKey, Inbound: p.Inbound, Journal: os.Stdout}))
+	must(g.serve(ctx))
+	// What is being resolved ends by itself, within resolveTime.
+	if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/agent-container/agent-container/guest/gateway.(*upstream).kept.func1")); err != nil {
+		fmt.Fprintln(os.Stderr, "lab: the gateway is over:", err)
+		os.Exit(exitLeak)
+	}
 }
+
+// exitLeak is a gateway's status that has left something behind.
+const exitLeak = 3
 
 // enginePort is where the engine's resolver really listens, as Docker's does at a
 // port of its own choice.

@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
 
@@ -61,8 +62,12 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if started != nil {
-		started.close()
+	if started != nil && !started.close() {
+		code = 1
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, "the tests are over:", err)
+		code = 1
 	}
 	os.Exit(code)
 }
@@ -144,14 +149,18 @@ func startLab() (*lab, error) {
 
 func (l *lab) binary() string { return filepath.Join(l.dir, "lab") }
 
-func (l *lab) close() {
+// close ends the lab; false if a gateway has left something behind.
+func (l *lab) close() (clean bool) {
+	clean = true
 	for _, p := range l.places {
 		p.close()
+		clean = clean && !p.leaked
 	}
 	if l.world != nil {
 		l.world.end()
 	}
 	_ = os.RemoveAll(l.dir)
+	return clean
 }
 
 // makeShared makes a certificate for every name of the world and a key for

@@ -34,29 +34,29 @@ func (l *lab) loaded(t testing.TB, name string, noFile uint64) *namespace {
 }
 
 // steady is how much a gateway has open, when nothing is going on.
-type steady struct{ goroutines, descriptors int }
+type steady struct{ goroutines, descriptors, names int }
 
-func (n *namespace) steady(t testing.TB) steady {
+func (n *namespace) steady(t testing.TB) steady { return n.counted(t, "count") }
+
+func (n *namespace) counted(t testing.TB, order string) (s steady) {
 	t.Helper()
-	if err := n.hold.tell("count"); err != nil {
+	if err := n.hold.tell(order); err != nil {
 		t.Fatal(err)
 	}
-	goroutines, err := strconv.Atoi(<-n.counts)
-	if err != nil {
+	if _, err := fmt.Sscan(<-n.counts, &s.goroutines, &s.names); err != nil {
 		t.Fatal(err)
 	}
 	files, err := os.ReadDir("/proc/" + n.hold.pid() + "/fd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	descriptors := 0
 	for _, f := range files {
 		// The pipes of splice(2) are kept for the next connection.
 		if to, err := os.Readlink("/proc/" + n.hold.pid() + "/fd/" + f.Name()); err == nil && !strings.HasPrefix(to, "pipe:") {
-			descriptors++
+			s.descriptors++
 		}
 	}
-	return steady{goroutines, descriptors}
+	return s
 }
 
 // returns waits until no more is open than before.

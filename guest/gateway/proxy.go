@@ -111,7 +111,7 @@ func (g *gateway) handle(ctx context.Context, conn *net.TCPConn, to netip.AddrPo
 			return
 		}
 		defer func() { <-g.web }()
-		g.http(ctx, conn, name, rule)
+		g.http(ctx, conn, name, rule, func(ctx context.Context) (net.Conn, error) { return g.connect(ctx, name, rule) })
 	default:
 		g.open(ctx, conn, nil, name, rule)
 	}

@@ -15,7 +15,7 @@ const bulk = 1 << 20
 // bufferPool holds buffers for those who have bytes at the moment.
 type bufferPool struct{ sync.Pool }
 
-const bufferSize = 32 << 10
+const bufferSize = 16 << 10
 
 var buffers = &bufferPool{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
 

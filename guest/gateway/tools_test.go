@@ -38,6 +38,8 @@ var tools = map[string]func(*attempt) error{
 	"clog":     (*attempt).clog,
 	"clogged":  (*attempt).untilClogged,
 	"prove":    (*attempt).proveFor,
+	"worst":    (*attempt).worst,
+	"soak":     (*attempt).soak,
 }
 
 // resolve says the address that a name has here.
