@@ -19,16 +19,11 @@ const stateCutOff = "cut off"
 // gatewayOf is the gateway of a deployment among its containers, or nil.
 func gatewayOf(all []*engine.Container, name string) *engine.Container {
 	for _, c := range all {
-		if isGateway(c) && c.Deployment() == name {
+		if c.IsGateway() && c.Deployment() == name {
 			return c
 		}
 	}
 	return nil
-}
-
-// isGateway reports whether c is a deployment's gateway container.
-func isGateway(c *engine.Container) bool {
-	return c.Deployment() != "" && c.Name == compose.GatewayContainer(c.Deployment())
 }
 
 // gatewayLost says why an agent that runs, and has egress declared, is cut off:
@@ -42,7 +37,7 @@ func gatewayLost(agent, gateway *engine.Container) (why string) {
 		return "gateway lost: its container is gone"
 	case gateway.State.Status != "running":
 		return "gateway lost: it is " + gateway.State.Status
-	case gateway.State.StartedAt.After(agent.State.StartedAt):
+	case agent.LeftBy(gateway):
 		return "gateway restarted: the agent is in a network that is gone"
 	}
 	return ""

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/agent-container/agent-container/compose"
@@ -22,16 +21,16 @@ func (a *app) rejoin(ctx context.Context, e *engine.Engine, c *engine.Container,
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, (*engine.Container).IsGateway)
+	gateway := gatewayOf(all, s.Name)
 	switch {
-	case i < 0:
+	case gateway == nil:
 		return nil, fail(exitFailed, "make it anew: agent-container redeploy "+s.Name, "the gateway of %s, %s, was removed: nothing can leave", s.Name, compose.GatewayContainer(s.Name))
-	case c.LeftBy(all[i]):
+	case c.LeftBy(gateway):
 		return a.startBehind(ctx, e, c, s)
 	}
 	var left, names []string
 	for _, other := range all {
-		if other.ID != c.ID && other.Behind() && other.State.HasRun() && other.LeftBy(all[i]) {
+		if other.ID != c.ID && other.Behind() && other.State.HasRun() && other.LeftBy(gateway) {
 			left, names = append(left, other.ID), append(names, other.Name)
 		}
 	}

@@ -70,7 +70,7 @@ func (a *app) list(ctx context.Context, c *ucli.Context) (any, error) {
 func servicesOf(all []*engine.Container) map[string][]listedService {
 	services := map[string][]listedService{}
 	for _, c := range all {
-		if !c.IsAgent() && !isGateway(c) {
+		if !c.IsAgent() && !c.IsGateway() {
 			services[c.Deployment()] = append(services[c.Deployment()], listedService{c.Name, c.State.Status})
 		}
 	}
