@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
