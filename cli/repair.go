@@ -16,7 +16,8 @@ var twinPattern = regexp.MustCompile(`^[0-9a-f]{12}_(.+)$`)
 
 // twinOf returns the name that c was to have, or "" when c is no twin.
 func twinOf(c *engine.Container) string {
-	if m := twinPattern.FindStringSubmatch(c.Name); m != nil && strings.HasPrefix(m[1], compose.ProjectName(c.Deployment())) {
+	m := twinPattern.FindStringSubmatch(c.Name)
+	if m != nil && (strings.HasPrefix(m[1], compose.ProjectName(c.Deployment())) || m[1] == compose.GatewayContainer(c.Deployment())) {
 		return m[1]
 	}
 	return ""

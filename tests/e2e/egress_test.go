@@ -141,6 +141,12 @@ func TestEgressComesAndGoes(t *testing.T) {
 		t.Errorf("with a gateway the port is %d and was %d", got, first)
 	}
 	there(true)
+	twin := "0123456789ab_" + u.gateway() // what a recreate of Compose leaves when it is killed
+	docker(t, "rename", u.gateway(), twin)
+	if r := u.must("up", u.name); !contains(r.stderr, "renaming "+twin+" to "+u.gateway()) {
+		t.Errorf("up does not name it: %s", r)
+	}
+	there(true)
 	u.must("stop", u.name)
 	u.must("start", u.name)
 	there(true)
