@@ -2,6 +2,7 @@ package spec
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,23 @@ func TestPolicyMatch(t *testing.T) {
 		}
 		if _, ok := p.Match(name, 80); ok {
 			t.Errorf("%q is permitted at another port", name)
+		}
+	}
+}
+
+// Among the rules for a name one that permits private addresses must count, in
+// whatever order they stand: otherwise a rule less would permit more.
+func TestPolicyMatchPrivate(t *testing.T) {
+	p := rules("x.wild.test", "*.wild.test", "*.a.wild.test", "x.wild.test")
+	p.Rules[1].Private = true
+	for _, reversed := range []bool{false, true} {
+		if reversed {
+			slices.Reverse(p.Rules)
+		}
+		for _, name := range []string{"x.wild.test", "y.a.wild.test", "y.wild.test"} {
+			if r, ok := p.Match(name, 443); !ok || !r.Private {
+				t.Errorf("%s: %v %t", name, r, ok)
+			}
 		}
 	}
 }
