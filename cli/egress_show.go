@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +138,7 @@ func (a *app) unenforced(ctx context.Context, e *engine.Engine, agent *engine.Co
 		return "nothing runs: the agent's container is " + agent.State.Status, nil
 	}
 	if why := gatewayLost(agent, gateway); why != "" {
-		return why, nil
+		return why + lastWords(ctx, e, gateway), nil
 	}
 	probe, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -156,6 +157,21 @@ func (a *app) unenforced(ctx context.Context, e *engine.Engine, agent *engine.Co
 		return spec.Printable(oneLine(err.Error()), 500), nil
 	}
 	return "", nil
+}
+
+// lastWords are what a gateway that has ended said last beside its journal, such as
+// the rule that it could not install.
+func lastWords(ctx context.Context, e *engine.Engine, gateway *engine.Container) string {
+	if gateway == nil || gateway.State.Alive() {
+		return ""
+	}
+	var said bytes.Buffer
+	err := e.Logs(ctx, gateway.ID, false, "", "20", engine.Streams{Out: io.Discard, Err: &said}) // a few lines, of our own program
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if last := lines[len(lines)-1]; err == nil && last != "" {
+		return ": " + spec.Printable(strings.TrimPrefix(last, "agent-container: error: "), 500)
+	}
+	return ""
 }
 
 // text is one fact a line.

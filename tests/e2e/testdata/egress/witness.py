@@ -1,20 +1,29 @@
-# A server that prints what reaches it, over TCP and UDP, on port 8000.
+# A server that prints what reaches it, over TCP at each of PORTS and over UDP.
 import socket, threading
 
-def tcp():
-    s = socket.create_server(("0.0.0.0", 8000))
+PORTS = [21, 22, 25, 53, 80, 443, 853, 1080, 2222, 2375, 3128, 5432, 6379, 8000, 8080, 9050, 49001, 49053]
+
+def answer(conn, port):
+    conn.settimeout(5)
+    try:
+        print("tcp", port, conn.recv(200), flush=True)
+        conn.sendall(b"seen\n")
+    except OSError as e:
+        print("tcp", port, e, flush=True)
+    conn.close()
+
+def tcp(port):
+    s = socket.create_server(("0.0.0.0", port), backlog=64)
     while True:
         conn, _ = s.accept()
-        conn.settimeout(5)
-        try:
-            print("tcp", conn.recv(200), flush=True)
-            conn.sendall(b"seen\n")
-        except OSError as e:
-            print("tcp", e, flush=True)
-        conn.close()
+        threading.Thread(target=answer, args=(conn, port), daemon=True).start()
 
-threading.Thread(target=tcp, daemon=True).start()
-u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-u.bind(("0.0.0.0", 8000))
-while True:
-    print("udp", u.recvfrom(200)[0], flush=True)
+def udp(port):
+    u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    u.bind(("0.0.0.0", port))
+    while True:
+        print("udp", port, u.recvfrom(200)[0], flush=True)
+
+threads = [threading.Thread(target=f, args=(p,)) for f in (tcp, udp) for p in PORTS]
+for t in threads:
+    t.start()
