@@ -40,6 +40,7 @@ var tools = map[string]func(*attempt) error{
 	"prove":    (*attempt).proveFor,
 	"worst":    (*attempt).worst,
 	"soak":     (*attempt).soak,
+	"relay":    (*attempt).relay,
 }
 
 // resolve says the address that a name has here.
