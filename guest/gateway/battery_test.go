@@ -98,6 +98,9 @@ func tryOf(o order) try {
 	if do := tools[o.Row]; do != nil {
 		return try{do: do}
 	}
+	if do := secretTools[o.Row]; do != nil {
+		return try{do: do}
+	}
 	for _, r := range rows() {
 		if r.id == o.Row {
 			t := r.tries[o.Try%1000]

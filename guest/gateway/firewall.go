@@ -125,7 +125,7 @@ func verify(inbound []uint16) error {
 	}
 	table := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
 	if have, err := c.ListTableOfFamily(tableName, table.Family); err != nil {
-		return fmt.Errorf("read the rules back: %w", err)
+		return fmt.Errorf("read the table %s back: %w", tableName, err)
 	} else if have.Flags != 0 {
 		return fmt.Errorf("the table has flags: %#x", have.Flags) // it may be dormant: there, and not in force
 	}

@@ -22,13 +22,19 @@ func inNamespace(t *testing.T) bool {
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces take root")
 	}
-	cmd := exec.Command("unshare", "--net", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
-	cmd.Env = append(os.Environ(), "GATEWAY_TEST_NAMESPACE="+t.Name())
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS") {
+	again(t, t.Name())
+	return false
+}
+
+// again runs a test in a network namespace of its own, through a command.
+func again(t *testing.T, name string, through ...string) {
+	t.Helper()
+	argv := append(append([]string{"--net"}, through...), os.Args[0], "-test.run=^"+name+"$", "-test.v", "-test.count=1")
+	cmd := exec.Command("unshare", argv...)
+	cmd.Env = append(os.Environ(), "GATEWAY_TEST_NAMESPACE="+name)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
 		t.Errorf("%v: %s", err, out)
 	}
-	return false
 }
 
 // The kernel must have exactly the rules that were asked for, also where others
@@ -78,11 +84,17 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// putToSleep sets the flag that puts a table out of force and leaves it as it is,
-// which the library cannot.
+// putToSleep sets the flag that puts a table out of force and leaves it as it is.
 func putToSleep(t *testing.T) {
 	t.Helper()
 	const dormant = 1
+	unix.Close(addTable(t, dormant))
+}
+
+// addTable adds the gateway's table with flags, which the library cannot, and
+// returns the socket that did.
+func addTable(t *testing.T, flags uint32) (fd int) {
+	t.Helper()
 	attribute := func(kind uint16, value []byte) []byte {
 		b := binary.NativeEndian.AppendUint16(binary.NativeEndian.AppendUint16(nil, uint16(4+len(value))), kind)
 		return append(b, append(value, make([]byte, -len(value)&3)...)...)
@@ -98,12 +110,12 @@ func putToSleep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
 	all := slices.Concat(message(unix.NFNL_MSG_BATCH_BEGIN, slices.Clone(batch)),
 		message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWTABLE, []byte{unix.NFPROTO_INET, 0, 0, 0},
-			attribute(unix.NFTA_TABLE_NAME, []byte(tableName+"\x00")), attribute(unix.NFTA_TABLE_FLAGS, binary.BigEndian.AppendUint32(nil, dormant))),
+			attribute(unix.NFTA_TABLE_NAME, []byte(tableName+"\x00")), attribute(unix.NFTA_TABLE_FLAGS, binary.BigEndian.AppendUint32(nil, flags))),
 		message(unix.NFNL_MSG_BATCH_END, slices.Clone(batch)))
 	if err := unix.Sendto(fd, all, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		t.Fatal(err)
 	}
+	return fd
 }

@@ -10,8 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
+	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -42,9 +42,14 @@ type gateway struct {
 	proofs    proofs
 }
 
-// memoryAim is where the collector begins to work harder, well below what a
-// gateway's container may have: the rest is the kernel's, for sockets.
-const memoryAim = 192 << 20
+// How the collector works, unless somebody has said otherwise. A gateway makes little
+// garbage and there is one for every deployment: it collects sooner than Go would.
+// memoryAim is where it works harder still, well below what a gateway's container may
+// have: the rest is the kernel's, for sockets.
+const (
+	collectAt = 50
+	memoryAim = 192 << 20
+)
 
 // Run closes the namespace, then serves it until ctx is over. It returns an error
 // when the rules cannot be installed exactly, or a server ends. The rules stay:
@@ -72,7 +77,8 @@ func closed(c Config) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // nobody has set one
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(collectAt)
 		debug.SetMemoryLimit(memoryAim)
 	}
 	connections, pipes, proving := limits()

@@ -69,9 +69,9 @@ func (g *gateway) sameHost(name string, rule spec.Rule, next http.Handler) http.
 			next.ServeHTTP(w, r)
 			return
 		}
-		d := Decision{Verdict: spec.Denied, Stage: spec.StageHTTP, Name: name, Port: rule.Port, Reason: "a request for another host: " + spec.Printable(r.Host, 200)}
-		if !plain {
-			d.Reason = "a request for a proxy: " + spec.Printable(r.Method+" "+r.RequestURI, 200)
+		d := Decision{Verdict: spec.Denied, Stage: spec.StageHTTP, Name: name, Port: rule.Port, Reason: "a request for another host: " + spec.Printable(withoutUser(r.Host), 200)}
+		if !plain { // of which the journal gets no path: secrets are in paths
+			d.Reason = "a request for a proxy: " + spec.Printable(r.Method+" "+r.URL.Scheme+" "+withoutUser(r.Host), 200)
 		} else {
 			d.Verdict = verdict(g.policy)
 		}
@@ -84,6 +84,9 @@ func (g *gateway) sameHost(name string, rule spec.Rule, next http.Handler) http.
 		http.Error(w, "agent-container: this request is for another host than the connection", http.StatusForbidden)
 	})
 }
+
+// withoutUser is a host without what may stand before it, which may be a password.
+func withoutUser(host string) string { return host[strings.LastIndexByte(host, '@')+1:] }
 
 // single is a listener of one connection. It ends when that does, so that the
 // server does too.

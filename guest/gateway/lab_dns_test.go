@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/miekg/dns"
 )
@@ -97,6 +98,11 @@ func records(name string, qtype uint16, addresses ...string) []dns.RR {
 	return list
 }
 
+// turns are where a name leads in turn, a second each: its answers are kept no longer.
+var turns = []string{"198.51.100.11", "10.20.0.5", "198.51.100.12"}
+
+func turn() string { return turns[time.Now().Unix()%int64(len(turns))] }
+
 // hostile are answers that no honest server gives, by the first label of a name
 // below wild.test; nil is none at all.
 var hostile = map[string]func(m *dns.Msg, udp bool) *dns.Msg{
@@ -126,6 +132,10 @@ var hostile = map[string]func(m *dns.Msg, udp bool) *dns.Msg{
 	},
 	"wrong-owner": func(m *dns.Msg, _ bool) *dns.Msg { // an address of a name that was not asked for
 		m.Answer = records("evil.test.", dns.TypeA, "198.51.100.66")
+		return m
+	},
+	"rotating": func(m *dns.Msg, _ bool) *dns.Msg {
+		m.Answer = records(m.Question[0].Name, dns.TypeA, turn())
 		return m
 	},
 	"servfail": func(m *dns.Msg, _ bool) *dns.Msg { m.Rcode = dns.RcodeServerFailure; return m },

@@ -14,14 +14,19 @@ import (
 // loadRows are the rows that are many attempts at once, or last.
 func loadRows() []row {
 	return []row{
+		{id: "A14", title: "a declared name whose address changes every second, also to a private one", wants: "it works on; where it cannot, a line says why", test: rotating},
 		{id: "C16", title: "6,000 names below a wildcard", wants: "a declared name is answered within a second; memory is bounded", test: manyNames},
+		{id: "E09", title: "an agent as a relay for people who come in", wants: "it is no way out but to declared hosts", test: relaying},
 		{id: "E11", title: "people who come in", wants: "by the declared port alone", test: inbound},
 		{id: "F05", title: "a gateway that was killed", wants: "nothing leaves", test: killed},
+		{id: "F09", title: "a policy with a bad rule, no capability, a table that is another's", wants: "an error that names it, and nothing listens", test: refusing},
 		{id: "F12", title: "400 connections that begin and never get on", wants: "others are served within 2 s; these are closed", test: slowOnes},
 		{id: "F13", title: "600 connections at once to a gateway with 256 descriptors", wants: "it serves what it can, refuses the rest, recovers and loses nothing", test: fewDescriptors},
 		{id: "F15", title: "large and long streams", wants: "every byte arrives, also after one side has ended", test: streams},
 		{id: "F17", title: "5,000 refusals at once", wants: "the journal is bounded, counts what it leaves out, and has the last", test: flooded},
+		{id: "F18", title: "secrets in requests that are let through and that are refused", wants: "in no line of the journal", test: secrets},
 		{id: "F20", title: "rules that somebody with every power flushed", wants: "found at the next look", test: flushed},
+		{id: "F21", title: "a clock that jumps by a day", wants: "what is kept goes by the time that passes, the journal's rate by neither jump", test: clockJump},
 		{id: "G15", title: "an agent that fills its gateway: connections, half proofs, questions", wants: "whoever asks for the proof gets it", test: clogged},
 		{id: "G07", title: "the port from which the gateway just asked", wants: "nothing arrives", test: samePort},
 	}

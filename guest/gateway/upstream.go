@@ -21,6 +21,7 @@ type upstream struct {
 	engine []string // the resolvers of resolv.conf: the engine's own, which knows the containers' names
 	beyond []string // those that the engine's asks, if it would ask them from in here
 	dialer net.Dialer
+	now    func() time.Time
 	mu     sync.Mutex
 	known  map[string]*known
 }
@@ -45,7 +46,7 @@ func newUpstream(path string, dialer net.Dialer) (*upstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the resolvers: %w", err)
 	}
-	u := &upstream{dialer: dialer, known: map[string]*known{}}
+	u := &upstream{dialer: dialer, now: time.Now, known: map[string]*known{}}
 	u.engine, u.beyond = resolvers(string(text))
 	return u, nil
 }
@@ -94,7 +95,7 @@ func (u *upstream) lookup(ctx context.Context, name string) ([]netip.Addr, error
 func (u *upstream) kept(name string) *known {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if k := u.known[name]; k != nil && (k.until.IsZero() || time.Now().Before(k.until)) {
+	if k := u.known[name]; k != nil && (k.until.IsZero() || u.now().Before(k.until)) {
 		return k
 	}
 	if len(u.known) >= maxNames { // what is waited for is not lost by this
@@ -112,7 +113,7 @@ func (u *upstream) kept(name string) *known {
 		}
 		k.err = err
 		u.mu.Lock()
-		k.until = time.Now().Add(min(ttl, maxKept)) // of what went wrong, nothing is kept
+		k.until = u.now().Add(min(ttl, maxKept)) // of what went wrong, nothing is kept
 		u.mu.Unlock()
 		close(k.ready)
 	}()
