@@ -9,8 +9,8 @@ import (
 )
 
 // npm must get its packages where provider:npm is permitted and the host's own
-// configuration says that they are; a registry of one's own network has to be
-// permitted as such.
+// configuration says that they are; a registry in a network of the user's own has to
+// be permitted as such, and a service by its name.
 func TestNPMThroughEgress(t *testing.T) {
 	npm, err := exec.LookPath("npm")
 	if err != nil {
@@ -43,17 +43,17 @@ func TestNPMThroughEgress(t *testing.T) {
 	}
 	withNPM()
 	if r := install(); r.code == 0 || contains(asked(), "GET") {
-		t.Errorf("a private registry without private: %s, asked %s", r, asked())
+		t.Errorf("a registry at a private address: %s, asked %s", r, asked())
 	}
-	if got := u.must("egress", "suggest", u.name).stdout; !contains(got, "registry port 8000, stage resolve:") || !contains(got, "declare private:") {
+	if got := u.must("egress", "suggest", u.name).stdout; !contains(got, "registry port 8000, stage resolve: a service of yours; declare service:registry:8000") {
 		t.Errorf("what would mend it: %s", got)
 	}
-	u.must("redeploy", u.name, "--egress-allow", "provider:npm", "--egress-allow", "private:registry:8000")
+	u.must("redeploy", u.name, "--egress-allow", "provider:npm", "--egress-allow", "service:registry:8000")
 	withNPM()
 	if r := install(); r.code != 0 || !strings.HasSuffix(r.stdout, "from the registry\n") || !contains(asked(), "GET /tiny/-/tiny-1.0.0.tgz") {
-		t.Errorf("with private: %s, asked %s", r, asked())
+		t.Errorf("with its service: %s, asked %s", r, asked())
 	}
 	if got := u.must("egress", "denied", u.name).stdout; got != "nothing was refused\n" {
-		t.Errorf("with private: refused: %s", got)
+		t.Errorf("with its service: refused: %s", got)
 	}
 }
