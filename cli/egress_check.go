@@ -14,6 +14,8 @@ import (
 	ucli "github.com/urfave/cli/v2"
 	"golang.org/x/net/idna"
 
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -118,11 +120,16 @@ type checked struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// checkTarget decides as the gateway does, which has p; nil is no gateway.
-func checkTarget(p *spec.Policy, t target) checked {
+// checkTarget decides as the gateway does, which has p; nil is no gateway. What is
+// reached by the names in local is in the gateway's namespace, and leaves nothing.
+func checkTarget(p *spec.Policy, local []string, t target) checked {
 	c := checked{Host: t.host(), Port: t.port}
 	if p == nil {
 		c.Passes, c.Why = true, unrestricted
+		return c
+	}
+	if slices.Contains(local, t.name) || t.address.Is4() && t.address.IsLoopback() {
+		c.Passes, c.Why = true, "in the agent's own network"
 		return c
 	}
 	rule, ok := p.MatchAddress(t.address, t.port)
@@ -177,11 +184,15 @@ func (a *app) egressCheck(ctx context.Context, c *ucli.Context) (any, error) {
 		}
 		targets = append(targets, t)
 	}
-	_, _, s, err := a.named(ctx, c)
+	e, _, s, err := a.named(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	policy, err := policyOf(s)
+	if err != nil {
+		return nil, err
+	}
+	local, err := localNames(ctx, e, s.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +202,7 @@ func (a *app) egressCheck(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 	refused := 0
 	for _, t := range targets {
-		one := checkTarget(policy, t)
+		one := checkTarget(policy, local, t)
 		if !one.Passes {
 			refused++
 		}
@@ -201,6 +212,22 @@ func (a *app) egressCheck(ctx context.Context, c *ucli.Context) (any, error) {
 		return a.negative(answer, fail(exitFailed, "see what is declared: agent-container egress show "+s.Name, "%d of %d would not pass", refused, len(targets)))
 	}
 	return answer, nil
+}
+
+// localNames are the names that lead to the agent's own network: its own, and
+// those of the services beside it there.
+func localNames(ctx context.Context, e *engine.Engine, name string) ([]string, error) {
+	all, err := e.Containers(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{"localhost", name}
+	for _, c := range all {
+		if service, ok := strings.CutPrefix(c.Name, compose.ServiceContainer(name, "")); ok && c.Behind() {
+			names = append(names, strings.ToLower(service))
+		}
+	}
+	return names, nil
 }
 
 func (t checkAnswer) text(w io.Writer) {

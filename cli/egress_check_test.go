@@ -83,7 +83,9 @@ func TestCheckTarget(t *testing.T) {
 		{p, "db:5432", checked{Passes: true, Rule: "db:5432", Entry: "service:db:5432"}},
 		{p, "api.anthropic.com", checked{Passes: true, Rule: "api.anthropic.com:443", Entry: "provider:agent"}},
 		{&advisory, "evil.test", checked{Passes: true, Advised: true, Why: "not declared; advisory lets it through"}},
-		{&advisory, "127.0.0.1", checked{Why: "no entry declares this address"}},
+		{&advisory, "127.0.0.1", checked{Passes: true, Why: "in the agent's own network"}},
+		{p, "cache:6379", checked{Passes: true, Why: "in the agent's own network"}},
+		{p, "[::1]:6379", checked{Why: "IPv6 is closed"}},
 		{&advisory, "[2001:db8::1]:443", checked{Why: "IPv6 is closed"}},
 		{nil, "evil.test", checked{Passes: true, Why: "unrestricted"}},
 		{strictly(t), "a.test", checked{Why: "not declared"}},
@@ -93,7 +95,7 @@ func TestCheckTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.want.Host, c.want.Port = to.host(), to.port
-		if got := checkTarget(c.policy, to); got != c.want {
+		if got := checkTarget(c.policy, []string{"localhost", "cache"}, to); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.text, got, c.want)
 		}
 	}

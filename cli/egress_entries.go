@@ -124,6 +124,9 @@ var unmendable = map[spec.Stage]string{
 // entryFor is the entry that mends a refusal, "" for that of its name, or why
 // there is none.
 func entryFor(r spec.Refusal, outside []string) (entry, why string) {
+	if r.Stage == spec.StageResolve && slices.Contains(outside, r.Name) { // declared as a host of the internet
+		return "", "a service of yours; declare " + spec.Allow{Service: r.Name, Port: r.Port}.String()
+	}
 	if why := unmendable[r.Stage]; why != "" {
 		return "", why
 	}

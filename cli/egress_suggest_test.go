@@ -74,6 +74,21 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
+// A service that is declared as a host of the internet must be named as what it is.
+func TestSuggestNamesAService(t *testing.T) {
+	for _, c := range []struct {
+		outside []string
+		want    string
+	}{
+		{[]string{"db"}, "a service of yours; declare service:db:5432"}, {nil, unmendable[spec.StageResolve]},
+	} {
+		_, _, others := suggest(strictly(t, "db:5432"), c.outside, []spec.Refusal{refusedAt(spec.StageResolve, "db", "", 5432)}, false)
+		if len(others) != 1 || others[0].Why != c.want {
+			t.Errorf("%v: %+v", c.outside, others)
+		}
+	}
+}
+
 // With what is suggested beside what is declared, each refusal that an entry can
 // mend must pass, each other must have its reason, and no entry be superfluous.
 func TestSuggestIsEnoughAndNoMore(t *testing.T) {
