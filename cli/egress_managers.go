@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/spec"
@@ -22,23 +23,22 @@ const managerTime = 20 * time.Second
 type manager struct {
 	programs []string // the first that is installed is asked
 	args     []string
-	read     func(out []byte) ([]string, error) // URLs in its answer; none for its default
-	env      []string                           // variables that say it where it is not installed
-	fallback []string                           // its documented default
-	beside   map[string]string                  // a host that another one sends its clients to
+	read     func(out []byte) (urls []string, whole bool, err error) // not whole: what it has built in counts too
+	builtIn  []string                                                // argv that prints that
+	env      []string                                                // variables that say it where it is not installed
 }
 
-// pipIndex is pip's documented default.
-const pipIndex = "https://pypi.org/simple"
+// pipBuiltIn prints pip's default index, and where that keeps its files (pip 10 and
+// later).
+const pipBuiltIn = "from pip._internal.models.index import PyPI; print(PyPI.simple_url, 'https://' + PyPI.file_storage_domain)"
 
-// managers has a row for each of spec.PackageManagers.
+// managers has a row for each of spec.PackageManagers. None has a host of ours:
+// what a tool does without a configuration, it says itself.
 var managers = map[string]manager{
-	"npm": {programs: []string{"npm"}, args: []string{"config", "list", "--json"}, read: npmRegistries, env: []string{"npm_config_registry", "NPM_CONFIG_REGISTRY"},
-		fallback: []string{"https://registry.npmjs.org/"}},
-	"go": {programs: []string{"go"}, args: []string{"env", "GOPROXY", "GOSUMDB"}, read: goProxies,
-		fallback: []string{"https://proxy.golang.org", "https://sum.golang.org"}},
-	"pip": {programs: []string{"pip", "pip3"}, args: []string{"config", "list"}, read: pipIndexes, env: []string{"PIP_INDEX_URL"},
-		fallback: []string{pipIndex}, beside: map[string]string{"pypi.org": "files.pythonhosted.org"}},
+	"npm": {programs: []string{"npm"}, args: []string{"config", "list", "--json"}, read: npmRegistries, env: []string{"npm_config_registry", "NPM_CONFIG_REGISTRY"}},
+	"go":  {programs: []string{"go"}, args: []string{"env", "GOPROXY", "GOSUMDB"}, read: goProxies, env: []string{"GOPROXY"}},
+	"pip": {programs: []string{"pip", "pip3"}, args: []string{"config", "list"}, read: pipIndexes,
+		builtIn: []string{"python3", "-c", pipBuiltIn}, env: []string{"PIP_INDEX_URL"}},
 }
 
 // readManagers puts into e the hosts of package managers that it permits and that
@@ -63,9 +63,6 @@ func (a *app) readManagers(ctx context.Context, e *spec.Egress) error {
 				continue
 			}
 			hosts = append(hosts, at.String())
-			if other := managers[name].beside[at.name]; other != "" {
-				hosts = append(hosts, other)
-			}
 		}
 		slices.Sort(hosts)
 		hosts = slices.Compact(hosts)
@@ -93,30 +90,35 @@ func (a *app) askManager(ctx context.Context, name string) (urls []string, from 
 		if errors.Is(err, process.ErrNotFound) {
 			continue
 		}
+		whole := true
 		if err == nil {
-			urls, err = m.read(out)
+			urls, whole, err = m.read(out)
+		}
+		if err == nil && !whole {
+			out, err = a.runner.Output(ctx, process.Command{Argv: m.builtIn, Dir: "/"})
+			urls = append(urls, strings.Fields(string(out))...)
 		}
 		if err != nil {
 			return nil, "", refuse("name its host instead: --egress-allow HOST", "provider:%s: where %s gets packages is not known: %v", name, program, err)
-		}
-		if len(urls) == 0 {
-			return m.fallback, "its documented default: " + program + " has no other here", nil
 		}
 		return urls, "as " + program + " is configured here", nil
 	}
 	for _, variable := range m.env {
 		if value := a.env(variable); value != "" {
-			return strings.Fields(value), variable, nil
+			return strings.FieldsFunc(value, betweenURLs), variable, nil
 		}
 	}
-	return m.fallback, "its documented default: " + name + " is not installed here", nil
+	return nil, "", refuse("name its host instead: --egress-allow HOST; or set "+m.env[0], "provider:%s takes its hosts from %s's own configuration, and %s is not installed here", name, name, name)
 }
 
+// betweenURLs reports whether r stands between the URLs of a list.
+func betweenURLs(r rune) bool { return r == ',' || r == '|' || unicode.IsSpace(r) }
+
 // npmRegistries reads "npm config list --json": the registry, and those of scopes.
-func npmRegistries(out []byte) ([]string, error) {
+func npmRegistries(out []byte) ([]string, bool, error) {
 	var config map[string]any
 	if err := json.Unmarshal(out, &config); err != nil {
-		return nil, errors.New("its answer is not JSON")
+		return nil, true, errors.New("its answer is not JSON")
 	}
 	var urls []string
 	for key, value := range config {
@@ -126,18 +128,17 @@ func npmRegistries(out []byte) ([]string, error) {
 		}
 	}
 	slices.Sort(urls)
-	return urls, nil
+	return urls, true, nil
 }
 
 // goProxies reads "go env GOPROXY GOSUMDB". What stands for no proxy has no host
 // that could be known.
-func goProxies(out []byte) ([]string, error) {
+func goProxies(out []byte) ([]string, bool, error) {
 	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	if len(lines) != 2 {
-		return nil, errors.New("its answer has not two lines")
+		return nil, true, errors.New("its answer has not two lines")
 	}
-	var urls []string
-	urls = append(urls, strings.FieldsFunc(lines[0], func(r rune) bool { return r == ',' || r == '|' })...)
+	urls := strings.FieldsFunc(lines[0], betweenURLs)
 	switch sum := strings.Fields(lines[1]); {
 	case len(sum) == 0 || sum[0] == "off":
 	case len(sum) > 1:
@@ -146,13 +147,12 @@ func goProxies(out []byte) ([]string, error) {
 		name, _, _ := strings.Cut(sum[0], "+")
 		urls = append(urls, "https://"+name)
 	}
-	return urls, nil
+	return urls, true, nil
 }
 
-// pipIndexes reads "pip config list": KEY='VALUE' lines.
-func pipIndexes(out []byte) ([]string, error) {
-	var urls []string
-	main := false
+// pipIndexes reads "pip config list": KEY='VALUE' lines. Without an index-url among
+// them pip's own default counts.
+func pipIndexes(out []byte) (urls []string, main bool, err error) {
 	for line := range bytes.Lines(out) {
 		key, value, _ := strings.Cut(strings.TrimSpace(string(line)), "=")
 		option := key[strings.LastIndex(key, ".")+1:]
@@ -161,10 +161,7 @@ func pipIndexes(out []byte) ([]string, error) {
 			urls = append(urls, strings.Fields(strings.ReplaceAll(strings.Trim(value, `'"`), `\n`, " "))...)
 		}
 	}
-	if !main && len(urls) > 0 {
-		urls = append(urls, pipIndex)
-	}
-	return urls, nil
+	return urls, main, nil
 }
 
 // hostPort is where something has to be reached.
