@@ -140,11 +140,11 @@ func relaying(t *testing.T, l *lab) {
 	for _, c := range []struct{ target, want string }{{"git.test:22", server(22, 22)}, {server(66, 8080), ""}, {"evil.test:8080", ""}} {
 		done := make(chan result)
 		go func() {
-			r, _ := n.as("uid 1000").try(order{Row: "relay", Arg: "2222 " + c.target, Limit: 3 * time.Second})
+			r, _ := n.as("uid 1000").try(order{Row: "relay", Arg: "2222 " + c.target, Limit: 1500 * time.Millisecond})
 			done <- r
 		}()
 		var token string
-		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			token = newToken()
 			r, err := world.as("root").try(order{Row: "dial", Arg: n.address.String() + ":2222", Token: token, Limit: time.Second})
 			if err != nil {
