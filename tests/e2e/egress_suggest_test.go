@@ -17,9 +17,9 @@ func TestWhatIsSuggestedPasses(t *testing.T) {
 			"    def do_GET(self):\n        self.send_response(200); self.end_headers(); self.wfile.write(b'from %s ' + self.path.encode() + b'\\n')\n"+
 			"import threading\nthreading.Thread(target=http.server.HTTPServer(('0.0.0.0', 8080), H).serve_forever, daemon=True).start()\nhttp.server.HTTPServer(('0.0.0.0', 8000), H).serve_forever()", name))
 	}
-	u.services("services:\n" + web("one") + web("two"))
+	u.services("services:\n" + web("one") + web("two") + web("inside"))
 	u.write("config/settings.yaml", "egress:\n  outside: [one, two]\n  allow: [provider:agent, \"service:one:8000\", \"service:two:8000\"]\n")
-	job := "for at in one:8000 one:8080 two:8080; do curl -sS --max-time 5 http://$at/job || failed=1; done; exit ${failed:-0}"
+	job := "curl -fsS -o /dev/null http://inside:8000/; for at in one:8000 one:8080 two:8080; do curl -sS --max-time 5 http://$at/job || failed=1; done; exit ${failed:-0}"
 	r := u.job(1, job, "--foreground")
 	if r.stdout != "from one /job\n" {
 		t.Fatalf("of three the one that is declared is reached: %s", r)
@@ -30,6 +30,11 @@ func TestWhatIsSuggestedPasses(t *testing.T) {
 		t.Errorf("the record's egress: %+v", refused)
 	}
 	run := record["id"].(string)
+	// A check has said the same.
+	u.must("egress", "check", u.name, "http://one:8000/job", "inside:8000", "localhost:8000")
+	if r := u.want(1, "egress", "check", u.name, "one:8080", "two:8080"); !contains(r.stderr, "2 of 2 would not pass") {
+		t.Error(r)
+	}
 	for _, verb := range [][]string{{"runs", "show", run}, {"egress", "denied", u.name, "--run", run}} {
 		if got := u.must(verb...).stdout; !contains(got, "one") || !contains(got, "two") || !contains(got, "8080") {
 			t.Errorf("%v: %s", verb, got)
