@@ -45,8 +45,8 @@ func gatewayLost(agent, gateway *engine.Container) (why string) {
 // egressSummary is a declaration in a few words.
 func egressSummary(e *spec.Egress) string {
 	switch {
-	case e == nil:
-		return unrestricted
+	case e == nil || len(e.Allow) == 0:
+		return e.String()
 	case len(e.Allow) == 1:
 		return string(e.Enforcement) + ", 1 entry"
 	}

@@ -37,7 +37,7 @@ func TestGatewayLost(t *testing.T) {
 // None, one that permits nothing, and a list must read as three things.
 func TestEgressLine(t *testing.T) {
 	for want, e := range map[string]*spec.Egress{
-		"unrestricted": nil, "strict, 0 entries": {Enforcement: spec.Strict}, "advisory, 1 entry": {Enforcement: spec.Advisory, Allow: []string{"a.test"}},
+		"unrestricted": nil, "strict, nothing": {Enforcement: spec.Strict}, "advisory, no entries": {Enforcement: spec.Advisory}, "advisory, 1 entry": {Enforcement: spec.Advisory, Allow: []string{"a.test"}},
 		"strict, 2 entries; outside: db, web": {Enforcement: spec.Strict, Allow: []string{"a.test", "b.test"}, Outside: []string{"db", "web"}},
 	} {
 		var outside []string
