@@ -14,6 +14,8 @@ import (
 	ucli "github.com/urfave/cli/v2"
 	"golang.org/x/net/idna"
 
+	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -118,11 +120,16 @@ type checked struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// checkTarget decides as the gateway does, which has p; nil is no gateway.
-func checkTarget(p *spec.Policy, t target) checked {
+// checkTarget decides as the gateway does, which has p; nil is no gateway. inside
+// are the names of what is in its namespace.
+func checkTarget(p *spec.Policy, inside []string, t target) checked {
 	c := checked{Host: t.host(), Port: t.port}
-	if p == nil {
+	switch {
+	case p == nil:
 		c.Passes, c.Why = true, unrestricted
+		return c
+	case t.address.IsLoopback() || slices.Contains(inside, t.name):
+		c.Passes, c.Why = true, "in the agent's own network: nothing leaves"
 		return c
 	}
 	rule, ok := p.MatchAddress(t.address, t.port)
@@ -177,11 +184,15 @@ func (a *app) egressCheck(ctx context.Context, c *ucli.Context) (any, error) {
 		}
 		targets = append(targets, t)
 	}
-	_, _, s, err := a.named(ctx, c)
+	e, _, s, err := a.named(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	policy, err := policyOf(s)
+	if err != nil {
+		return nil, err
+	}
+	inside, err := namesInside(ctx, e, s.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +202,7 @@ func (a *app) egressCheck(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 	refused := 0
 	for _, t := range targets {
-		one := checkTarget(policy, t)
+		one := checkTarget(policy, inside, t)
 		if !one.Passes {
 			refused++
 		}
@@ -201,6 +212,19 @@ func (a *app) egressCheck(ctx context.Context, c *ucli.Context) (any, error) {
 		return a.negative(answer, fail(exitFailed, "see what is declared: agent-container egress show "+s.Name, "%d of %d would not pass", refused, len(targets)))
 	}
 	return answer, nil
+}
+
+// namesInside are the names of what is in the network namespace of a deployment's
+// gateway.
+func namesInside(ctx context.Context, e *engine.Engine, name string) ([]string, error) {
+	all, err := e.Containers(ctx, name)
+	names := []string{"localhost", name}
+	for _, c := range all {
+		if service, ok := strings.CutPrefix(c.Name, compose.ServiceContainer(name, "")); ok && c.Behind() {
+			names = append(names, strings.ToLower(service))
+		}
+	}
+	return names, err
 }
 
 func (t checkAnswer) text(w io.Writer) {

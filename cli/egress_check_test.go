@@ -67,6 +67,7 @@ func TestCheckTarget(t *testing.T) {
 	p := strictly(t, "a.test", "*.wild.test:8443", "private:10.0.0.1:5432", "service:db:5432", "provider:agent")
 	advisory := *p
 	advisory.Enforcement = spec.Advisory
+	within := checked{Passes: true, Why: "in the agent's own network: nothing leaves"}
 	for _, c := range []struct {
 		policy *spec.Policy
 		text   string
@@ -83,7 +84,9 @@ func TestCheckTarget(t *testing.T) {
 		{p, "db:5432", checked{Passes: true, Rule: "db:5432", Entry: "service:db:5432"}},
 		{p, "api.anthropic.com", checked{Passes: true, Rule: "api.anthropic.com:443", Entry: "provider:agent"}},
 		{&advisory, "evil.test", checked{Passes: true, Advised: true, Why: "not declared; advisory lets it through"}},
-		{&advisory, "127.0.0.1", checked{Why: "no entry declares this address"}},
+		{&advisory, "224.0.0.1", checked{Why: "no entry declares this address"}},
+		{p, "127.0.0.1:8080", within}, {p, "[::1]:8080", within}, {p, "http://localhost:8080", within}, {p, "http://Web:8080", within}, {&advisory, "127.0.0.1", within},
+		{nil, "localhost", checked{Passes: true, Why: "unrestricted"}},
 		{&advisory, "[2001:db8::1]:443", checked{Why: "IPv6 is closed"}},
 		{nil, "evil.test", checked{Passes: true, Why: "unrestricted"}},
 		{strictly(t), "a.test", checked{Why: "not declared"}},
@@ -93,7 +96,7 @@ func TestCheckTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.want.Host, c.want.Port = to.host(), to.port
-		if got := checkTarget(c.policy, to); got != c.want {
+		if got := checkTarget(c.policy, []string{"localhost", "web"}, to); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.text, got, c.want)
 		}
 	}
