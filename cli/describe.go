@@ -73,6 +73,17 @@ func (d *deploymentAnswer) setUp(status spec.Status) {
 	}
 }
 
+// detail is what stands behind a state: its phase, or why.
+func (d *deploymentAnswer) detail(limit int) string {
+	switch {
+	case d.Detail == "":
+		return ""
+	case d.State == stateCutOff:
+		return ": " + spec.Printable(d.Detail, limit)
+	}
+	return " " + spec.Printable(d.Detail, limit)
+}
+
 // text says what now exists, and the next command.
 func (d *deploymentAnswer) text(w io.Writer) {
 	switch {

@@ -128,7 +128,7 @@ func checkTarget(p *spec.Policy, local []string, t target) checked {
 		c.Passes, c.Why = true, unrestricted
 		return c
 	}
-	if slices.Contains(local, t.name) || t.address.Is4() && t.address.IsLoopback() {
+	if slices.Contains(local, t.name) || t.address.IsLoopback() {
 		c.Passes, c.Why = true, "in the agent's own network"
 		return c
 	}

@@ -27,8 +27,7 @@ func (a *app) checkEgress(ctx context.Context, c *ucli.Context, d *deployment) e
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.fill.env)) {
 		if compose.ProxyVariable(name) {
-			return refuse("leave it out; where everything goes through a proxy, declare that one's host", "environment: %s: where egress is declared programs connect directly, and the gateway decides; "+
-				"a proxy would be asked for every host in its place, and those who heed no such variable would fail", name)
+			return refuse("leave it out", "environment: %s: where egress is declared programs connect directly, and the gateway decides by the host; with a proxy that would be the proxy's", name)
 		}
 	}
 	if err := a.readManagers(ctx, e); err != nil {
@@ -112,7 +111,11 @@ func (a *app) checkAPI(c *ucli.Context, d *deployment, p *spec.Policy) error {
 // stop the work: nothing is refused by advisory, and idle begins none.
 func (a *app) uncovered(c *ucli.Context, d *deployment, entry, problem string) error {
 	e := d.spec.Egress
-	if e.Enforcement == spec.Advisory || d.spec.Mode == spec.Idle && !strings.HasPrefix(problem, "--repo") {
+	switch {
+	case e.Enforcement == spec.Advisory:
+		a.say("NOTE: strict would refuse this: %s (--egress-allow %s)", problem, entry)
+		return nil
+	case d.spec.Mode == spec.Idle && !strings.HasPrefix(problem, "--repo"):
 		a.say("NOTE: %s (--egress-allow %s)", problem, entry)
 		return nil
 	}
@@ -125,37 +128,32 @@ func (a *app) uncovered(c *ucli.Context, d *deployment, entry, problem string) e
 	return refuse("add "+strings.Join(flags, " "), "%s", problem)
 }
 
-// sayNeeds says what the agent's makers have it reach, and what of it may leave.
+// sayNeeds says what is declared, and what of that which the agent reaches by its
+// makers' defaults is among it.
 func (a *app) sayNeeds(d *deployment, p *spec.Policy) {
-	a.say("%s: egress is %s", d.spec.Name, d.spec.Egress)
-	for _, need := range []struct {
-		what  string
-		hosts []string
-	}{{"its API", d.agent.API}, {"a login", d.agent.Login}, {"telemetry", d.agent.Telemetry}} {
-		var may, not []string
-		for _, host := range need.hosts {
-			if spec.Covered(host+":443", ruleTexts(p)) {
-				may = append(may, host)
-			} else {
-				not = append(not, host)
-			}
+	name, agent := d.spec.Name, d.agent.Name
+	a.say("%s: egress: %s", name, d.spec.Egress)
+	var can, cannot []string
+	for _, n := range d.needs(p) {
+		if len(n.declared) > 0 {
+			can = append(can, n.what+" ("+strings.Join(n.declared, ", ")+")")
 		}
-		text := strings.Join(may, ", ")
-		if len(may) > 0 {
-			text += " permitted"
-		}
-		if len(may) > 0 && len(not) > 0 {
-			text += ", "
-		}
-		if len(not) > 0 {
-			text += strings.Join(not, ", ") + " not permitted"
-		}
-		if text != "" {
-			a.say("%s: %s uses for %s: %s", d.spec.Name, d.agent.Name, need.what, text)
+		if len(n.others) > 0 {
+			cannot = append(cannot, n.what+" ("+strings.Join(n.others, ", ")+")")
 		}
 	}
+	if len(can) > 0 {
+		a.say("%s: %s can reach its %s", name, agent, strings.Join(can, ", its "))
+	}
+	switch {
+	case len(cannot) == 0:
+	case p.Enforcement == spec.Advisory:
+		a.say("%s: let through, and noted: %s's %s", name, agent, strings.Join(cannot, ", "))
+	default:
+		a.say("%s: %s cannot reach its %s", name, agent, strings.Join(cannot, ", its "))
+	}
 	if len(d.spec.Egress.Outside) > 0 {
-		a.say("NOTE: outside of it, and not held to anything: %s", strings.Join(d.spec.Egress.Outside, ", "))
+		a.say("NOTE: not behind the gateway, so that nothing limits them: %s", strings.Join(d.spec.Egress.Outside, ", "))
 	}
 }
 

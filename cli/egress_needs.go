@@ -111,6 +111,43 @@ func (d *deployment) modelAPIs() (list []api, known bool) {
 	return list, len(list) > 0
 }
 
+// need is something that the agent reaches: the hosts that are declared, or need
+// not be, and the others.
+type need struct {
+	what             string
+	declared, others []string
+}
+
+// needs are the API that d's agent will use, and what else its makers have it
+// reach.
+func (d *deployment) needs(p *spec.Policy) []need {
+	sort := func(what string, hosts []string) need {
+		n := need{what: what}
+		for _, host := range hosts {
+			if spec.Covered(host+":443", ruleTexts(p)) {
+				n.declared = append(n.declared, host)
+			} else {
+				n.others = append(n.others, host)
+			}
+		}
+		return n
+	}
+	api := need{what: "API"}
+	apis, _ := d.modelAPIs()
+	for _, one := range apis {
+		if d.permitted(p, one.at) {
+			api.declared = append(api.declared, one.at.String())
+		} else {
+			api.others = append(api.others, one.at.String())
+		}
+	}
+	list := []need{api, sort("login", d.agent.Login), sort("telemetry", d.agent.Telemetry)}
+	if d.agent.AnyProvider { // its row's is beside the API that a key is for
+		list = append(list, sort("list of models", d.agent.API))
+	}
+	return list
+}
+
 // baseURL finds an API's address in configuration, be it TOML or JSON.
 var baseURL = regexp.MustCompile(`(?i)[a-z0-9_]*base_?url["']?\s*[:=]\s*["'](https?://[^"'\s]+)`)
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,10 +98,22 @@ func (a *app) egressShow(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	if answer.Why != "" {
-		return a.negative(answer, fail(exitFailed, "", "the egress of %s is not enforced now: %s", s.Name, answer.Why))
+		return a.negative(answer, fail(exitFailed, mendEgress(found, s), "the egress of %s is not enforced now: %s", s.Name, answer.Why))
 	}
 	answer.Enforced, answer.Why = true, "the kernel's rules are the gateway's, and it answers from inside"
 	return answer, nil
+}
+
+// mendEgress is the command after which the egress of a deployment is enforced
+// again, "" where there is none: a job is not run again.
+func mendEgress(c *engine.Container, s spec.Spec) string {
+	switch {
+	case s.Mode == spec.Headless || c.State.Status == "created":
+		return ""
+	case c.State.Alive():
+		return "start it behind its gateway again: agent-container up " + s.Name + "; or make both anew: agent-container redeploy " + s.Name
+	}
+	return "start it: agent-container start " + s.Name
 }
 
 // policyOf is what the gateway of a deployment enforces, nil for none.
@@ -190,28 +203,38 @@ func (t egressAnswer) text(w io.Writer) {
 	default:
 		line("enforced", "yes, probed now: %s", t.Why)
 	}
-	if len(t.Rules) == 0 {
-		line("entry", "none: nothing may leave")
-	}
-	var raw []string
-	for i := 0; i < len(t.Rules); {
-		var rules []string
-		entry := t.Rules[i].Entry
-		for ; i < len(t.Rules) && t.Rules[i].Entry == entry; i++ {
-			rules = append(rules, t.Rules[i].Rule)
-			if t.Rules[i].Raw {
-				raw = append(raw, t.Rules[i].Rule)
-			}
-		}
-		line("entry", "%s permits %s", entry, strings.Join(rules, " "))
-	}
-	for _, r := range raw {
-		line("raw", "%s: bytes are passed as they are", r)
-	}
+	t.entries(line)
 	for _, s := range t.Outside {
 		line("outside", "%s: the gateway does not limit it", s)
 	}
 	for _, l := range t.Limits {
 		line("not covered", "%s", l)
+	}
+}
+
+// entries is a line for each entry, whether or not it stands for a host here.
+func (t egressAnswer) entries(line func(key, format string, args ...any)) {
+	var raw []string
+	for _, entry := range t.Declared.Allow {
+		var rules []string
+		for _, r := range t.Rules {
+			if r.Entry == entry {
+				rules = append(rules, r.Rule)
+			}
+			if r.Entry == entry && r.Raw {
+				raw = append(raw, r.Rule)
+			}
+		}
+		line("entry", "%s permits %s", entry, cmp.Or(strings.Join(rules, " "), "nothing: it stands for no host here"))
+	}
+	switch {
+	case len(t.Declared.Allow) > 0:
+	case t.Enforcement == string(spec.Advisory):
+		line("entry", "none: all that leaves is noted")
+	default:
+		line("entry", "none: nothing may leave")
+	}
+	for _, r := range raw {
+		line("raw", "%s: bytes are passed as they are", r)
 	}
 }

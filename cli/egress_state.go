@@ -33,11 +33,11 @@ func gatewayLost(agent, gateway *engine.Container) (why string) {
 	case !agent.State.Alive():
 		return ""
 	case gateway == nil:
-		return "gateway lost: its container is gone"
+		return "its gateway has been removed"
 	case gateway.State.Status != "running":
-		return "gateway lost: it is " + gateway.State.Status
+		return "its gateway is " + gateway.State.Status
 	case agent.LeftBy(gateway):
-		return "gateway restarted: the agent is in a network that is gone"
+		return "its gateway was started again: the network is gone"
 	}
 	return ""
 }
@@ -45,8 +45,8 @@ func gatewayLost(agent, gateway *engine.Container) (why string) {
 // egressSummary is a declaration in a few words.
 func egressSummary(e *spec.Egress) string {
 	switch {
-	case e == nil:
-		return unrestricted
+	case e == nil || len(e.Allow) == 0:
+		return e.String()
 	case len(e.Allow) == 1:
 		return string(e.Enforcement) + ", 1 entry"
 	}

@@ -20,10 +20,10 @@ func TestGatewayLost(t *testing.T) {
 	}{
 		{at("running", 2), at("running", 1), ""},
 		{at("running", 2), at("running", 2), ""},
-		{at("running", 2), at("running", 3), "gateway restarted: the agent is in a network that is gone"},
-		{at("running", 2), at("exited", 1), "gateway lost: it is exited"},
-		{at("running", 2), at("paused", 1), "gateway lost: it is paused"},
-		{at("restarting", 2), nil, "gateway lost: its container is gone"},
+		{at("running", 2), at("running", 3), "its gateway was started again: the network is gone"},
+		{at("running", 2), at("exited", 1), "its gateway is exited"},
+		{at("running", 2), at("paused", 1), "its gateway is paused"},
+		{at("restarting", 2), nil, "its gateway has been removed"},
 		{at("exited", 2), at("exited", 1), ""},
 		{at("exited", 2), nil, ""},
 		{at("created", 0), at("running", 1), ""},
@@ -37,7 +37,7 @@ func TestGatewayLost(t *testing.T) {
 // None, one that permits nothing, and a list must read as three things.
 func TestEgressLine(t *testing.T) {
 	for want, e := range map[string]*spec.Egress{
-		"unrestricted": nil, "strict, 0 entries": {Enforcement: spec.Strict}, "advisory, 1 entry": {Enforcement: spec.Advisory, Allow: []string{"a.test"}},
+		"unrestricted": nil, "strict, nothing": {Enforcement: spec.Strict}, "advisory, no entries": {Enforcement: spec.Advisory}, "advisory, 1 entry": {Enforcement: spec.Advisory, Allow: []string{"a.test"}},
 		"strict, 2 entries; outside: db, web": {Enforcement: spec.Strict, Allow: []string{"a.test", "b.test"}, Outside: []string{"db", "web"}},
 	} {
 		var outside []string

@@ -16,15 +16,15 @@ import (
 
 // suggestAnswer is what to declare so that refusals pass. Nothing is changed.
 type suggestAnswer struct {
-	Name      string     `json:"name"`
-	Run       string     `json:"run,omitempty"`
-	Watched   bool       `json:"watched"`
-	Entries   []string   `json:"entries"`
-	Unmended  []unmended `json:"unmended"`
-	Provider  string     `json:"provider,omitempty"` // an entry that would do in their place
-	Next      string     `json:"next,omitempty"`     // the command that declares them
-	LeftOut   int        `json:"left_out,omitempty"` // lines of the journal, or refusals, that are not known
-	unwatched string
+	Name     string     `json:"name"`
+	Run      string     `json:"run,omitempty"`
+	Watched  bool       `json:"watched"`
+	Entries  []string   `json:"entries"`
+	Unmended []unmended `json:"unmended"`
+	Provider string     `json:"provider,omitempty"` // an entry that would do in their place
+	Next     string     `json:"next,omitempty"`     // the command that declares them
+	LeftOut  int        `json:"left_out,omitempty"` // lines of the journal, or refusals, that are not known
+	Why      string     `json:"why,omitempty"`      // nothing was watched
 }
 
 func (a *app) egressSuggest(ctx context.Context, c *ucli.Context) (any, error) {
@@ -34,7 +34,7 @@ func (a *app) egressSuggest(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 	answer := suggestAnswer{
 		Name: refused.Name, Run: refused.Run, Watched: refused.Watched, Entries: []string{}, Unmended: []unmended{},
-		LeftOut: refused.More + refused.LeftOut + refused.Unreadable, unwatched: refused.Why,
+		LeftOut: refused.More + refused.LeftOut + refused.Unreadable, Why: refused.Why,
 	}
 	if !refused.Watched {
 		return answer, nil
@@ -92,7 +92,7 @@ func (t suggestAnswer) text(w io.Writer) {
 		fmt.Fprintln(w, "# "+spec.Printable(fmt.Sprintf(format, args...), maxSaid))
 	}
 	if !t.Watched {
-		note("%s", t.unwatched)
+		note("%s", t.Why)
 		return
 	}
 	if len(t.Entries) > 0 {

@@ -12,7 +12,8 @@ import (
 // rejoin brings a running session behind its gateway again. A container joins a
 // network namespace when it starts: after the gateway was started once more, what
 // runs is in one that is no more, with nothing but the loopback, and the engine
-// says running all the same. A job is left alone: its guest ends it.
+// says running all the same. A job is left alone: its guest ends it. The container
+// that it returns is c itself where nothing had to be started.
 func (a *app) rejoin(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*engine.Container, error) {
 	if s.Mode == spec.Headless || !c.State.Alive() || !c.Beside().Gateway {
 		return c, nil
@@ -24,26 +25,51 @@ func (a *app) rejoin(ctx context.Context, e *engine.Engine, c *engine.Container,
 	gateway := gatewayOf(all, s.Name)
 	switch {
 	case gateway == nil:
-		return nil, fail(exitFailed, "make it anew: agent-container redeploy "+s.Name, "the gateway of %s, %s, was removed: nothing can leave", s.Name, compose.GatewayContainer(s.Name))
+		return nil, gatewayRemoved(s.Name)
 	case c.LeftBy(gateway):
 		return a.startBehind(ctx, e, c, s)
 	}
-	var left, names []string
+	var left []*engine.Container
 	for _, other := range all {
 		if other.ID != c.ID && other.Behind() && other.State.HasRun() && other.LeftBy(gateway) {
-			left, names = append(left, other.ID), append(names, other.Name)
+			left = append(left, other)
 		}
 	}
 	if len(left) == 0 {
 		return c, nil
 	}
-	release, err := a.lock(s.Name)
+	return a.restartBehind(ctx, e, c, left)
+}
+
+// restartBehind starts services behind the gateway of c, which is another one than
+// theirs was, once it enforces: a service sends as soon as it runs.
+func (a *app) restartBehind(ctx context.Context, e *engine.Engine, c *engine.Container, left []*engine.Container) (*engine.Container, error) {
+	name := c.Deployment()
+	release, err := a.lock(name)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	a.say("the gateway of %s was started again: starting %s behind it", s.Name, strings.Join(names, ", "))
-	return c, e.Restart(ctx, left...)
+	switch why, err := a.unenforced(ctx, e, c); {
+	case err != nil:
+		return nil, err
+	case why != "":
+		return nil, fail(exitFailed, "make it anew: agent-container redeploy "+name, "the gateway of %s was started again and does not enforce: %s", name, why)
+	}
+	var ids, names []string
+	for _, l := range left {
+		ids, names = append(ids, l.ID), append(names, l.Name)
+	}
+	a.say("the gateway of %s was started again: starting %s behind it", name, strings.Join(names, ", "))
+	if err := e.Restart(ctx, ids...); err != nil {
+		return nil, err
+	}
+	c, _, err = a.current(ctx, e, name)
+	return c, err
+}
+
+func gatewayRemoved(name string) *failure {
+	return fail(exitFailed, "make it anew: agent-container redeploy "+name, "the gateway of %s, %s, was removed: nothing can leave", name, compose.GatewayContainer(name))
 }
 
 // startBehind starts a session anew whose gateway is not there or another one.

@@ -99,10 +99,7 @@ func (a *app) listed(c *engine.Container, services []listedService, gateway *eng
 func (l listAnswer) text(w io.Writer) {
 	var rows [][]string
 	for _, d := range l.Deployments {
-		state := d.State
-		if d.Detail != "" {
-			state += " " + spec.Printable(d.Detail, 60)
-		}
+		state := d.State + d.detail(60)
 		port, code := "", ""
 		if d.SSH != nil {
 			port = strconv.Itoa(d.SSH.Port)

@@ -164,10 +164,7 @@ func (d detailAnswer) text(w io.Writer) {
 	if d.ExitCode != nil {
 		state += fmt.Sprintf(", exit code %d", *d.ExitCode)
 	}
-	if d.Detail != "" {
-		state += " " + spec.Printable(d.Detail, 1000)
-	}
-	line("state", state)
+	line("state", state+d.detail(1000))
 	line("problem", spec.Printable(oneLine(d.Problem), 1000))
 	line("agent", d.Agent)
 	line("mode", string(d.Mode))

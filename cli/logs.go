@@ -12,6 +12,7 @@ import (
 	ucli "github.com/urfave/cli/v2"
 
 	"github.com/agent-container/agent-container/compose"
+	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/spec"
 )
@@ -50,24 +51,11 @@ func (a *app) logs(ctx context.Context, c *ucli.Context) (any, error) {
 	if _, err := a.settle(ctx, e, found, s); err != nil {
 		a.say("warning: %s", oneLine(err.Error()))
 	}
-	container, streams := compose.ProjectName(s.Name), a.streams()
-	var journal *journalPrinter
 	if c.Bool("egress") {
-		if s.Egress == nil {
-			return nil, fail(exitFailed, "", "%s is unrestricted: nothing is watched, and there is no journal", s.Name)
-		}
-		journal = newJournalPrinter(streams.Out, a.json)
-		container, streams.Out, streams.Err = compose.GatewayContainer(s.Name), journal, nil
+		return a.journal(ctx, e, s, c.Bool("follow"), since, tail)
 	}
-	err = e.Logs(ctx, container, c.Bool("follow"), since, tail, streams)
-	if journal != nil {
-		if n := journal.unreadable; n > 0 {
-			a.say("%d lines of the journal cannot be read", n)
-		}
-		if errors.Is(journal.failed, syscall.EPIPE) {
-			return nil, childExit(128+int(syscall.SIGPIPE), "logs", logsAnswer{s.Name, container})
-		}
-	}
+	container := compose.ProjectName(s.Name)
+	err = e.Logs(ctx, container, c.Bool("follow"), since, tail, a.streams())
 	var exit *process.ExitError
 	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGPIPE) {
 		// Whoever read it has had enough, as with "| head".
@@ -82,6 +70,28 @@ func (a *app) logs(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	return logsAnswer{s.Name, container}, nil
+}
+
+// journal prints what the gateway of a deployment has decided.
+func (a *app) journal(ctx context.Context, e *engine.Engine, s spec.Spec, follow bool, since, tail string) (any, error) {
+	if s.Egress == nil {
+		return nil, fail(exitFailed, "declare what may leave it: agent-container redeploy "+s.Name+" --egress-allow ENTRY", "%s is unrestricted: nothing is watched, and there is no journal", s.Name)
+	}
+	container, p := compose.GatewayContainer(s.Name), newJournalPrinter(a.streams().Out, a.json)
+	err := e.Logs(ctx, container, follow, since, tail, engine.Streams{Out: p})
+	if p.unreadable > 0 {
+		a.say("%d lines of the journal cannot be read", p.unreadable)
+	}
+	switch {
+	case errors.Is(p.failed, syscall.EPIPE):
+		return nil, childExit(128+int(syscall.SIGPIPE), "logs", logsAnswer{s.Name, container})
+	case err == nil:
+		return logsAnswer{s.Name, container}, nil
+	}
+	if _, lost := e.Inspect(ctx, container); lost != nil {
+		return nil, lost
+	}
+	return nil, unreadableJournal(s.Name, err)
 }
 
 // journalPrinter prints a journal as it comes: a readable line of each decision,

@@ -6,6 +6,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
@@ -24,11 +25,7 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 	switch {
 	case found.State.Alive():
-		a.say("%s is running already", s.Name)
-		if _, err := a.rejoin(ctx, e, found, s); err != nil {
-			return nil, err
-		}
-		return a.awaitAndReport(ctx, e, s, false)
+		return a.runningAlready(ctx, e, found, s)
 	case found.State.Status == "created":
 		return nil, refuse("run again: agent-container up "+s.Name+" with its flags", "%s was created and perhaps never filled", s.Name)
 	case s.Mode == spec.Headless:
@@ -44,6 +41,18 @@ func (a *app) start(ctx context.Context, c *ucli.Context) (any, error) {
 		return nil, err
 	}
 	return a.awaitAndReport(ctx, e, s, true)
+}
+
+// runningAlready answers for a deployment that runs, once it is behind its gateway.
+func (a *app) runningAlready(ctx context.Context, e *engine.Engine, found *engine.Container, s spec.Spec) (any, error) {
+	now, err := a.rejoin(ctx, e, found, s)
+	if err != nil {
+		return nil, err
+	}
+	if now == found {
+		a.say("%s is running already", s.Name)
+	}
+	return a.awaitAndReport(ctx, e, s, now != found)
 }
 
 // startAgain starts a stopped deployment with the fill it has, in a new container
@@ -75,6 +84,11 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 	err = e.Start(ctx, s.Name, c.Beside())
 	if engine.PortTaken(err) || engine.NetworkGone(err) {
 		return a.startAnew(ctx, e, c, s, err)
+	}
+	if err != nil && c.Beside().Gateway {
+		if gateway, lost := e.Inspect(ctx, compose.GatewayContainer(s.Name)); lost == nil && gateway == nil {
+			return gatewayRemoved(s.Name)
+		}
 	}
 	return attempted("start", s.Name, err)
 }

@@ -298,11 +298,7 @@ func (a *app) upExisting(ctx context.Context, c *ucli.Context, e *engine.Engine,
 	case found.State.Alive() && c.Bool("foreground"):
 		return a.startedAnswer(ctx, c, e, s)
 	case found.State.Alive():
-		a.say("%s is running already", s.Name)
-		if _, err := a.rejoin(ctx, e, found, s); err != nil {
-			return nil, err
-		}
-		return a.awaitAndReport(ctx, e, s, false)
+		return a.runningAlready(ctx, e, found, s)
 	case s.Mode == spec.Headless:
 		return a.reportFinished(ctx, c, e, found, s)
 	}

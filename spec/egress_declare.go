@@ -33,6 +33,8 @@ func (e *Egress) String() string {
 	switch {
 	case e == nil:
 		return "unrestricted"
+	case len(e.Allow) == 0 && e.Enforcement == Advisory:
+		return "advisory, no entries"
 	case len(e.Allow) == 0:
 		return string(e.Enforcement) + ", nothing"
 	}

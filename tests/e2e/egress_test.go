@@ -223,7 +223,18 @@ func TestSessionComesBackBehindItsGateway(t *testing.T) {
 	behind()
 	docker(t, "restart", "--time", "1", u.gateway())
 	u.waitState("running")
-	u.must("up", u.name)
+	if r := u.must("up", u.name, "--json"); !contains(r.stdout, `"changed":true`) {
+		t.Errorf("what was started again is told as running already: %s", r)
+	}
+	behind()
+	docker(t, "rm", "--force", u.gateway())
+	u.waitState("exited")
+	for _, verb := range []string{"up", "start"} {
+		if r := u.want(1, verb, u.name); !contains(r.stderr, "hint: make it anew: agent-container redeploy "+u.name) {
+			t.Errorf("%s does not say what to do: %s", verb, r)
+		}
+	}
+	u.must("redeploy", u.name)
 	behind()
 	if seen := u.arrived(); contains(seen, "escaped from "+u.name) {
 		t.Errorf("the witness has seen %s", seen)
