@@ -6,6 +6,7 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
@@ -61,6 +62,9 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 	if c.Beside().Gateway { // a service that still runs may be in the namespace of a gateway before
 		if err := a.stopAll(ctx, e, s.Name); err != nil {
 			return err
+		}
+		if err := e.Fill(ctx, compose.GatewayContainer(s.Name), freshResolvers); err != nil {
+			return fmt.Errorf("start %s: %w", s.Name, err)
 		}
 	}
 	// The last start's status is still there; nobody may take it for this one's.
