@@ -85,6 +85,14 @@ func (g *gatewayPart) write(t *tar.Writer) error {
 	return w.err
 }
 
+// freshResolvers has the gateway read the engine's resolvers once more, which it
+// keeps over the starts that are not ours.
+func freshResolvers(t *tar.Writer) error {
+	w := fillWriter{tar: t, dirs: map[string]bool{}, root: true}
+	w.file(spec.FileResolvers, 0o600, nil)
+	return w.err
+}
+
 // fillAll fills the containers of d: the gateway's, then the agent's.
 func (d *deployment) fillAll(ctx context.Context, e *engine.Engine) error {
 	if d.gateway != nil {

@@ -71,6 +71,9 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 		if err := a.stopAll(ctx, e, s.Name); err != nil {
 			return err
 		}
+		if err := e.Fill(ctx, compose.GatewayContainer(s.Name), freshResolvers); err != nil {
+			return fmt.Errorf("start %s: %w", s.Name, err)
+		}
 	}
 	// The last start's status is still there; nobody may take it for this one's.
 	if err := e.Fill(ctx, c.ID, freshStatus); err != nil {

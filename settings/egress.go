@@ -81,7 +81,8 @@ func servicesOutside(names []string) ([]string, error) {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	for i, name := range names {
-		if a, err := spec.ParseAllow("", "service:"+name+":1"); err != nil || a.Service != name {
+		// A dot keeps a service from being declared, not from being outside.
+		if a, err := spec.ParseAllow("", "service:"+strings.ReplaceAll(name, ".", "_")+":1"); err != nil || a.Service == "" {
 			return nil, fmt.Errorf("%q is not the name of a service", spec.Printable(name, 80))
 		}
 		if i > 0 && names[i-1] == name {

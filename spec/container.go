@@ -52,6 +52,11 @@ const (
 // ContainerRunDir.
 const FillGateway = "gateway.json"
 
+// FileResolvers, in the gateway's container only, is what /etc/resolv.conf was
+// when our own start began: empty until the gateway has read it. The file itself
+// is one for all in the namespace, and whoever is root in it may write there.
+const FileResolvers = "resolv.conf"
+
 // GatewayGuest is the guest in the gateway's image, which holds nothing else.
 const GatewayGuest = "/agent-container-guest"
 

@@ -134,7 +134,7 @@ const maxName = 253
 // in labels of at most 63. What is not a name of that kind is an error, and so is
 // what some programs read as an address: 127.1, 0x7f000001.
 func CanonicalName(name string) (string, error) {
-	lower := strings.ToLower(strings.TrimSuffix(name, "."))
+	lower := asciiLower(strings.TrimSuffix(name, "."))
 	wrong := func(why string) (string, error) {
 		return "", fmt.Errorf("%q is not a host's name: %s", Printable(name, 80), why)
 	}
@@ -159,6 +159,17 @@ func CanonicalName(name string) (string, error) {
 		return wrong("it may be read as an address")
 	}
 	return lower, nil
+}
+
+// asciiLower is text with its letters A to Z small, and no other: Unicode knows
+// signs that become a letter of ASCII by that, as the Kelvin sign does.
+func asciiLower(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
 }
 
 // numeric reports whether inet_aton would take label for a number.

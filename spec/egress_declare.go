@@ -119,6 +119,8 @@ func ParseAllow(field, text string) (Allow, error) {
 	switch {
 	case service && port == 0:
 		return refuse("a service needs a port", "write "+text+":PORT")
+	case service && servicePattern(host) && strings.Contains(host, "."):
+		return refuse("a service whose name has a dot cannot be told from a host of that name", "give it another name")
 	case service && !servicePattern(host):
 		return refuse("not the name of a service", "it is one of the services file")
 	case service:

@@ -55,6 +55,16 @@ func TestPolicyMatchPrivate(t *testing.T) {
 	}
 }
 
+// A sign that Unicode makes a letter of ASCII of must not be taken for one: what is
+// passed on untouched would be another name than the one that was compared.
+func TestCanonicalNameIsASCII(t *testing.T) {
+	for _, name := range []string{"\u212aelvin.test", "kelvin.te\u017ft", "\u0130.test", "b\xfccher.test"} {
+		if got, err := CanonicalName(name); err == nil {
+			t.Errorf("%q is taken for %s", name, got)
+		}
+	}
+}
+
 // Nothing may be permitted by a policy without rules.
 func FuzzEmptyPolicy(f *testing.F) {
 	f.Add("allowed.test", 443)

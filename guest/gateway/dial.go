@@ -27,10 +27,10 @@ type outward struct {
 	upstream *upstream
 }
 
-func newOutward() (*outward, error) {
+func newOutward(resolvConf string) (*outward, error) {
 	o := &outward{dialer: net.Dialer{Control: setMark}}
 	var err error
-	o.upstream, err = newUpstream("/etc/resolv.conf", o.dialer)
+	o.upstream, err = newUpstream(resolvConf, o.dialer)
 	return o, err
 }
 

@@ -56,6 +56,9 @@ func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 	}
 	asked := q.Question[0]
 	name, err := spec.CanonicalName(asked.Name)
+	if name == spec.GatewayCanary { // whatever is declared, and whatever a service is called
+		return refusal(q)
+	}
 	if err != nil {
 		r.journal.write(Decision{Verdict: spec.Denied, Stage: spec.StageDNS, Name: spec.Printable(asked.Name, 300), Reason: "not a name that could be declared"})
 		return refusal(q)
@@ -64,10 +67,8 @@ func (r *resolver) answer(q *dns.Msg) *dns.Msg {
 		if slices.Contains(r.local, name) {
 			return found(q, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 		}
-		if name != spec.GatewayCanary {
-			r.journal.write(Decision{Verdict: verdict(r.policy), Stage: spec.StageDNS, Name: name, Reason: "not declared"})
-		}
-		if r.policy.Enforcement != spec.Advisory || name == spec.GatewayCanary {
+		r.journal.write(Decision{Verdict: verdict(r.policy), Stage: spec.StageDNS, Name: name, Reason: "not declared"})
+		if r.policy.Enforcement != spec.Advisory {
 			return refusal(q)
 		}
 	}

@@ -34,3 +34,16 @@ func TestLocalNames(t *testing.T) {
 		t.Errorf("a name below one of them: %v, the journal has %q", m, log.String())
 	}
 }
+
+// The canary must be refused whatever is declared, let through, or called so: else
+// nobody would ever take the gateway for proved.
+func TestCanaryIsAlwaysRefused(t *testing.T) {
+	for _, enforcement := range []spec.Enforcement{spec.Strict, spec.Advisory} {
+		policy := &spec.Policy{Enforcement: enforcement, Rules: []spec.Rule{{Name: spec.GatewayCanary, Port: 443, From: "test"}}}
+		var log bytes.Buffer
+		g := &gateway{policy: policy, local: []string{spec.GatewayCanary}, addresses: newAddresses(policy), journal: newJournal(&log, time.Now)}
+		if m := g.newResolver().answer(new(dns.Msg).SetQuestion(spec.GatewayCanary+".", dns.TypeA)); m.Rcode != dns.RcodeRefused || log.Len() != 0 {
+			t.Errorf("%s: %v, the journal has %q", enforcement, m, log.String())
+		}
+	}
+}

@@ -6,6 +6,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,12 @@ import (
 // Config is what a gateway needs. It does not change while it runs: another
 // policy is another gateway.
 type Config struct {
-	Policy  *spec.Policy // nil is refused: no policy is no gateway
-	Key     []byte       // with which it proves itself; 32 bytes
-	Local   []string     // names of what is in the namespace itself, canonical
-	Inbound []uint16     // ports that may be reached from outside
-	Journal io.Writer    // takes a line of JSON for every decision
+	Policy    *spec.Policy // nil is refused: no policy is no gateway
+	Key       []byte       // with which it proves itself; 32 bytes
+	Local     []string     // names of what is in the namespace itself, canonical
+	Inbound   []uint16     // ports that may be reached from outside
+	Resolvers string       // the resolv.conf with whom it asks; /etc/resolv.conf when empty
+	Journal   io.Writer    // takes a line of JSON for every decision
 }
 
 type gateway struct {
@@ -73,7 +75,7 @@ func closed(c Config) (*gateway, error) {
 	if err := install(c.Inbound); err != nil {
 		return nil, err
 	}
-	out, err := newOutward()
+	out, err := newOutward(cmp.Or(c.Resolvers, "/etc/resolv.conf"))
 	if err != nil {
 		return nil, err
 	}

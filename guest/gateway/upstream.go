@@ -14,9 +14,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// upstream finds the addresses of names for the gateway itself. It reads
-// /etc/resolv.conf once, and /etc/hosts never: both files are the agent's too, and
-// who is root there can write to them.
+// upstream finds the addresses of names for the gateway itself. It reads its
+// resolv.conf once, and /etc/hosts never: in /etc both files are those of the
+// services too, and who is root there can write to them.
 type upstream struct {
 	engine []string // the resolvers of resolv.conf: the engine's own, which knows the containers' names
 	beyond []string // those that the engine's asks, if it would ask them from in here

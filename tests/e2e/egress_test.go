@@ -240,3 +240,42 @@ func TestSessionComesBackBehindItsGateway(t *testing.T) {
 		t.Errorf("the witness has seen %s", seen)
 	}
 }
+
+// A service inside that writes to the resolv.conf of the namespace must not have
+// the gateway ask a resolver of its choice, also not after the gateway alone was
+// started again, and not after a start of ours.
+func TestResolversAreNobodysToChoose(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	script, err := os.ReadFile("testdata/egress/resolver.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.witnessed(service("inside", string(script)))
+	u.must("up", u.name, "--mode", "idle", "--egress-allow", "service:witness:8000")
+	reached := func(when string) {
+		t.Helper()
+		eventually(t, commandTime, func() string {
+			if text := docker(t, "exec", u.container(), "cat", "/etc/resolv.conf"); contains(text, "127.0.0.11") {
+				return when + " the file is not the service's: " + text
+			}
+			return ""
+		})
+		if r := u.must("exec", u.name, "--", "bash", "-c", "exec 3<>/dev/tcp/witness/8000; echo "+when+" >&3; cat <&3"); r.stdout != "seen\n" {
+			t.Errorf("%s: %s", when, r)
+		}
+	}
+	reached("at first")
+	began := u.inspect("{{.State.StartedAt}}")
+	docker(t, "restart", "--time", "2", u.gateway())
+	eventually(t, commandTime, func() string { // its guest ends it, the engine starts it behind the new gateway
+		if u.inspect("{{.State.Running}} {{.State.StartedAt}}") == "true "+began || u.inspect("{{.State.Running}}") != "true" {
+			return "the agent did not come back"
+		}
+		return ""
+	})
+	reached("after the gateway alone")
+	u.must("stop", u.name)
+	u.must("start", u.name)
+	reached("after a start of ours")
+}
