@@ -64,14 +64,21 @@ func (d *deployment) checkServices(e *spec.Egress) error {
 	}
 	for _, text := range e.Allow {
 		a, err := spec.ParseAllow("egress", text)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case a.Service == "":
-		case !slices.Contains(names, a.Service):
+		}
+		name, asHost := a.Service, a.Service == "" && !a.Private && slices.Contains(names, a.Host)
+		if asHost {
+			name = a.Host
+		}
+		switch {
+		case name == "":
+		case !slices.Contains(names, name):
 			return refuse("take the entry out", "egress: %s: no service is called so: %s", text, where)
-		case !slices.Contains(e.Outside, a.Service):
-			return refuse("take the entry out, or list "+a.Service+" in egress.outside", "egress: %s: %s is in the agent's own network, reached at localhost or by its name, and needs no entry", text, a.Service)
+		case !slices.Contains(e.Outside, name):
+			return refuse("take the entry out, or list "+name+" in egress.outside", "egress: %s: %s is in the agent's own network, reached at localhost or by its name, and needs no entry", text, name)
+		case asHost:
+			return refuse("write service:"+name+":PORT", "egress: %s: %s is a service of yours, not a host of the internet", text, name)
 		}
 	}
 	if d.services == nil {

@@ -107,7 +107,11 @@ func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container,
 		return nil, err
 	}
 	release()
-	a.say("%s was ended by the engine, not by stop: starting it", s.Name)
+	by := "the engine"
+	if c.Beside().Gateway {
+		by = "the engine, or with its gateway"
+	}
+	a.say("%s was ended by %s, not by stop: starting it", s.Name, by)
 	if err := a.startAgain(ctx, e, c, s); err != nil {
 		return nil, err
 	}

@@ -96,6 +96,12 @@ func ParseAllow(field, text string) (Allow, error) {
 		}
 		return Allow{Provider: name}, nil
 	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return refuse("it is empty", "")
+	case strings.Contains(text, ","):
+		return refuse("more than one entry", "repeat the flag, or write one line for each")
+	}
 	rest, private := strings.CutPrefix(text, allowPrivate)
 	rest, service := strings.CutPrefix(rest, allowService)
 	switch {
