@@ -72,6 +72,22 @@ func gatewayRemoved(name string) *failure {
 	return fail(exitFailed, "make it anew: agent-container redeploy "+name, "the gateway of %s, %s, was removed: nothing can leave", name, compose.GatewayContainer(name))
 }
 
+// readyGateway makes a gateway ready to be started, with nothing beside it: a
+// service that still runs may be in the namespace of a start before.
+func (a *app) readyGateway(ctx context.Context, e *engine.Engine, name string) error {
+	if err := a.stopAll(ctx, e, name); err != nil {
+		return err
+	}
+	gateway, err := e.Inspect(ctx, compose.GatewayContainer(name))
+	if err == nil && gateway == nil {
+		return gatewayRemoved(name)
+	}
+	if err == nil {
+		err = e.Fill(ctx, gateway.ID, freshResolvers)
+	}
+	return attempted("start the gateway of", name, err)
+}
+
 // startBehind starts a session anew whose gateway is not there or another one.
 func (a *app) startBehind(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*engine.Container, error) {
 	a.say("%s is cut off: its gateway was ended or started again; starting both", s.Name)

@@ -6,7 +6,6 @@ import (
 
 	ucli "github.com/urfave/cli/v2"
 
-	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
@@ -67,12 +66,9 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 	}
 	defer release()
 	a.endOperation(s.Name)
-	if c.Beside().Gateway { // a service that still runs may be in the namespace of a gateway before
-		if err := a.stopAll(ctx, e, s.Name); err != nil {
+	if c.Beside().Gateway {
+		if err := a.readyGateway(ctx, e, s.Name); err != nil {
 			return err
-		}
-		if err := e.Fill(ctx, compose.GatewayContainer(s.Name), freshResolvers); err != nil {
-			return fmt.Errorf("start %s: %w", s.Name, err)
 		}
 	}
 	// The last start's status is still there; nobody may take it for this one's.
@@ -87,11 +83,6 @@ func (a *app) startAgain(ctx context.Context, e *engine.Engine, c *engine.Contai
 	err = e.Start(ctx, s.Name, c.Beside())
 	if engine.PortTaken(err) || engine.NetworkGone(err) {
 		return a.startAnew(ctx, e, c, s, err)
-	}
-	if err != nil && c.Beside().Gateway {
-		if gateway, lost := e.Inspect(ctx, compose.GatewayContainer(s.Name)); lost == nil && gateway == nil {
-			return gatewayRemoved(s.Name)
-		}
 	}
 	return attempted("start", s.Name, err)
 }
