@@ -24,7 +24,7 @@ var EgressLimits = []string{
 	"ports other than 443 and 80 are passed as raw bytes to the declared host",
 	"which declared names are asked for is seen by the resolver of the engine's host",
 	"services outside are not limited, and an agent may reach them where they are declared",
-	"in advisory nothing that a name or address stands for is refused, only noted",
+	"in advisory what is not listed is let through, and only noted",
 	"the journal is bounded: beyond 20 lines a second they are counted, and the engine keeps the newest 50 MB",
 	"a fault in the kernel or the engine that lets an agent out of its container lets it out of this too",
 }
