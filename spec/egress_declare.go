@@ -115,8 +115,7 @@ func ParseAllow(field, text string) (Allow, error) {
 	case service && !servicePattern(host):
 		return refuse("not the name of a service", "it is one of the services file")
 	case service:
-		a.Service = host
-		return a, nil
+		return Allow{Service: host, Port: port}, nil
 	}
 	if a.Host, err = allowedHost(host, private); err != nil {
 		return refuse(err.Error(), "")
