@@ -74,7 +74,11 @@ func (d *deployment) checkServices(e *spec.Egress) error {
 		switch {
 		case name == "":
 		case !slices.Contains(names, name):
-			return refuse("take the entry out", "egress: %s: no service is called so: %s", text, where)
+			hint := "take the entry out"
+			if !slices.Contains(e.Typed, text) {
+				hint += " of settings, where it is for every deployment; which file: agent-container context"
+			}
+			return refuse(hint, "egress: %s: no service is called so: %s", text, where)
 		case !slices.Contains(e.Outside, name):
 			return refuse("take the entry out, or list "+name+" in egress.outside", "egress: %s: %s is in the agent's own network, reached at localhost or by its name, and needs no entry", text, name)
 		case asHost:

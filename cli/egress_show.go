@@ -27,7 +27,7 @@ var EgressLimits = []string{
 	"services outside are not limited, and an agent may reach them where they are declared",
 	"a socket in a directory that is mounted leads to whoever listens at it, and a volume that a service outside has too leads to that one",
 	"whoever may connect to the published ssh port is answered, and an agent can put another program behind it",
-	"in advisory nothing that a name or address stands for is refused, only noted",
+	"in advisory what is not listed is let through, and only noted",
 	"the journal is bounded: beyond 20 lines a second they are counted, and the engine keeps the newest 50 MB",
 	"a fault in the kernel or the engine that lets an agent out of its container lets it out of this too",
 }

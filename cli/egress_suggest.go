@@ -108,6 +108,8 @@ func (t suggestAnswer) text(w io.Writer) {
 			panic(err)
 		}
 		_, _ = w.Write(b)
+	} else if len(t.Unmended) > 0 {
+		note("no entry mends what was refused")
 	} else {
 		note("no entry is needed")
 	}

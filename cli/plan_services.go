@@ -49,7 +49,9 @@ func (a *app) planServices(ctx context.Context, _ *ucli.Context, r *redeployment
 		p.Unknown = append(p.Unknown, "the services "+strings.Join(stays, ", ")+": the model of the last deploy is not in the state directory")
 		return nil
 	}
-	content, err := newModel(r.engine, r.next).YAML()
+	d := *r.next
+	d.spec.Egress = r.was.Egress // where a declaration puts services is no change of their file
+	content, err := newModel(r.engine, &d).YAML()
 	if err != nil {
 		return err
 	}

@@ -96,26 +96,13 @@ func ParseAllow(field, text string) (Allow, error) {
 		}
 		return Allow{Provider: name}, nil
 	}
-	switch {
-	case strings.TrimSpace(text) == "":
-		return refuse("it is empty", "")
-	case strings.Contains(text, ","):
-		return refuse("more than one entry", "repeat the flag, or write one line for each")
-	}
 	rest, private := strings.CutPrefix(text, allowPrivate)
 	rest, service := strings.CutPrefix(rest, allowService)
-	switch {
-	case strings.Contains(rest, "://"):
-		return refuse("a scheme does not belong here", "write the host and, behind a colon, its port")
-	case strings.Contains(rest, "@"):
-		return refuse("a user does not belong here", "write the host alone")
-	case strings.ContainsAny(rest, "/?#"):
-		return refuse("a path does not belong here: what is permitted is a host", "write the host alone")
-	case private && service:
+	if private && service {
 		return refuse("a service is private anyway", "leave private: out")
 	}
-	if rest == NoEntry || rest == NothingAllowed {
-		return refuse("a word of ours, and no host", "")
+	if problem, hint := misread(rest); problem != "" {
+		return refuse(problem, hint)
 	}
 	host, port, err := splitPort(rest)
 	if err != nil {
@@ -130,14 +117,32 @@ func ParseAllow(field, text string) (Allow, error) {
 	case service && !servicePattern(host):
 		return refuse("not the name of a service", "it is one of the services file")
 	case service:
-		a.Service = host
-		return a, nil
+		return Allow{Service: host, Port: port}, nil
 	}
-	a.Host, err = allowedHost(host, private)
-	if err != nil {
+	if a.Host, err = allowedHost(host, private); err != nil {
 		return refuse(err.Error(), "")
 	}
 	return a, nil
+}
+
+// misread says what is wrong with what people write in the place of a host, and
+// what to write instead.
+func misread(text string) (problem, hint string) {
+	switch {
+	case text == "":
+		return "it names nothing", "write a host, or " + allowProvider + "NAME"
+	case strings.ContainsAny(text, ", \t"):
+		return "more than one entry", "write each by itself"
+	case strings.Contains(text, "://"):
+		return "a scheme does not belong here", "write the host and, behind a colon, its port"
+	case strings.Contains(text, "@"):
+		return "a user does not belong here", "write the host alone"
+	case strings.ContainsAny(text, "/?#"):
+		return "a path does not belong here: what is permitted is a host", "write the host alone"
+	case text == NoEntry || text == NothingAllowed:
+		return "a word of ours, and no host", "to let nothing out: --egress-allow " + NoEntry + " alone, or allow: [] in settings"
+	}
+	return "", ""
 }
 
 // splitPort takes the port off a host; an IPv6 address with one stands in

@@ -38,7 +38,7 @@ func TestParseAllowRefuses(t *testing.T) {
 		"private:8.8.8.8": "a public address", "private:127.0.0.1": "no other machine", "private:169.254.169.254": "no other machine", "private:198.18.0.1": "no other machine", "private:fd00::1": "IPv6", "[::1]:80": "an address",
 		"*": "a *", "*.com": "too much", "a.*.b": "a *", "*a.example.com": "a *", "**.example.com": "a *", "*.": "length", "example.com:0": "not a port", "example.com:65536": "not a port", "example.com:080": "not a port", "example.com:": "not a port",
 		"example.com:http": "not a port", strings.Repeat("a", 64) + ".example": "longer than 63", "a..b": "empty", "-a.example": "begins or ends", "127.1": "address", "0x7f.1": "address", "2130706433": "address",
-		"": "it is empty", " ": "it is empty", "a.example,b.example": "more than one", "a b": "characters", "a\x00.example": "characters", "provider:githab": "no such provider", "provider:": "no such provider", "service:db": "needs a port", "service::1": "not the name", "private:service:db:1": "private anyway", "service:DB:1": "not the name", "service:db.example.com:1": "told from a host",
+		"": "names nothing", "private:": "names nothing", " ": "more than one", "a b": "each by itself", "a.test,b.test": "each by itself", "none": "--egress-allow none alone", "nothing": "a word of ours", "a\x00.example": "characters", "provider:githab": "no such provider", "provider:": "no such provider", "service:db": "needs a port", "service::1": "not the name", "private:service:db:1": "private anyway", "service:DB:1": "not the name", "service:db.example.com:1": "told from a host",
 	} {
 		a, err := ParseAllow("f", text)
 		var refusal *Error
