@@ -62,13 +62,13 @@ func (g *guest) watchGateway() <-chan string {
 	}
 	go func() {
 		seen := time.Now()
-		for tick := range time.Tick(gatewayPace) {
+		for range time.Tick(gatewayPace) {
 			err := gateway.Prove(context.Background(), key)
 			if err == nil {
 				seen = time.Now()
 				continue
 			}
-			if tick.Sub(seen) >= gatewayLost {
+			if time.Since(seen) >= gatewayLost { // not by the tick: who hangs takes its time to fail
 				lost <- fmt.Sprintf("the gateway was lost (%s): nothing can leave the container any more, and it is ended; the exit code is that of the forced stop", spec.Printable(err.Error(), 300))
 				return
 			}
