@@ -47,6 +47,24 @@ func (g *guest) awaitGateway() error {
 	}
 }
 
+// lookForGateway notes at the end of an agent that ended by itself when its gateway
+// was lost by then: sooner than the watch ends it, an agent gives up by itself, and
+// what it tried last is in no journal.
+func (g *guest) lookForGateway(end *ending) {
+	if g.egress == "" || end.cause != spec.CauseExit && end.cause != spec.CauseSignal {
+		return
+	}
+	key, err := os.ReadFile(g.fill(spec.FillKey))
+	if err == nil {
+		err = gateway.Prove(context.Background(), key)
+	}
+	if err != nil {
+		end.alone = true
+		end.note = fmt.Sprintf("the gateway was lost before the agent ended (%s): from then on nothing could leave, and what was tried is in no journal", spec.Printable(err.Error(), 300))
+		say("error: %s", end.note)
+	}
+}
+
 // watchGateway returns a channel that says once why the gateway counts as lost,
 // nil where there is none. The namespace stays closed without it; a container
 // that nobody tells would wait in it for ever.
@@ -62,13 +80,13 @@ func (g *guest) watchGateway() <-chan string {
 	}
 	go func() {
 		seen := time.Now()
-		for tick := range time.Tick(gatewayPace) {
+		for range time.Tick(gatewayPace) {
 			err := gateway.Prove(context.Background(), key)
 			if err == nil {
 				seen = time.Now()
 				continue
 			}
-			if tick.Sub(seen) >= gatewayLost {
+			if time.Since(seen) >= gatewayLost { // not by the tick: who hangs takes its time to fail
 				lost <- fmt.Sprintf("the gateway was lost (%s): nothing can leave the container any more, and it is ended; the exit code is that of the forced stop", spec.Printable(err.Error(), 300))
 				return
 			}

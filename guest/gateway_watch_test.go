@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -44,6 +45,28 @@ func TestCutOffIsNoSuccess(t *testing.T) {
 		end, err := endingOf(exec.Command("bash", "-c", script).Run(), &over, 0)
 		if err != nil || end.code != want || end.cause != spec.CauseEgress || !end.final() {
 			t.Errorf("an agent that is cut off and ends with %s: %+v, %v", script, end, err)
+		}
+	}
+}
+
+func TestEndWithoutAGateway(t *testing.T) {
+	// Where an agent ends by itself and its gateway is lost by then, the record must say so, with the agent's own code, and no attempt may follow.
+	for code, outcome := range map[string]string{"0": "finished exit 0", "7": "failed exit 7"} {
+		b := newBox(t, "claude", spec.Headless)
+		b.fill(spec.FillJob, `{"restart":"on-failure:3"}`)
+		b.fill(spec.FillKey, strings.Repeat("k", 32))
+		b.stub("claude", "echo ran >>\"$HOME/ran\"; rm "+b.p.RunDir+"/"+spec.FillKey+"; exit "+code)
+		if code, _, said := b.guest("phase", "record"); code != 0 {
+			t.Fatal(said)
+		}
+		b.p.Egress = string(spec.Strict)
+		_, _, said := b.guest("headless")
+		r := b.record()
+		if exitOf(r) != outcome || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "the gateway was lost before the agent ended") || !strings.Contains(said, r.Notes[0]) {
+			t.Errorf("record %s, notes %q, said %q", exitOf(r), r.Notes, said)
+		}
+		if ran, err := os.ReadFile(b.home("ran")); err != nil || string(ran) != "ran\n" {
+			t.Errorf("exit %s: it ran %q, %v", code, ran, err)
 		}
 	}
 }

@@ -107,6 +107,7 @@ func (j *job) attempt(number int) (ending, error) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	written := out.close()
 	if err == nil {
+		j.lookForGateway(&end)
 		j.close(end, func(r *spec.Record) { r.OutputBytes = written })
 	}
 	return end, err

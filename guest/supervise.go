@@ -18,12 +18,13 @@ type ending struct {
 	cause   spec.Cause
 	code    int
 	note    string
+	alone   bool // the gateway was lost by then
 }
 
 // final reports whether no attempt may follow: success, and whatever was ended
 // from outside or by a limit, which another attempt would only meet again.
 func (e ending) final() bool {
-	return e.code == 0 || e.cause == spec.CauseTimeout || e.cause == spec.CauseStop || e.cause == spec.CauseEgress
+	return e.code == 0 || e.alone || e.cause == spec.CauseTimeout || e.cause == spec.CauseStop || e.cause == spec.CauseEgress
 }
 
 // close ends the record. Trouble with it is said and changes nothing: the agent's
