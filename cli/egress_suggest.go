@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 
 	ucli "github.com/urfave/cli/v2"
@@ -51,8 +52,13 @@ func (a *app) egressSuggest(ctx context.Context, c *ucli.Context) (any, error) {
 			return nil, err
 		}
 	}
+	others, within, err := a.ownNetwork(ctx, s, refused.Refusals)
+	if err != nil {
+		return nil, err
+	}
 	var mended []spec.Refusal
-	answer.Entries, mended, answer.Unmended = suggest(policy, outsideOf(declared), refused.Refusals, c.Bool("wildcards"))
+	answer.Entries, mended, answer.Unmended = suggest(policy, outsideOf(declared), others, c.Bool("wildcards"))
+	answer.Unmended = append(answer.Unmended, within...)
 	if len(answer.Entries) > 1 {
 		answer.Provider = providerFor(policy, agent, mended)
 	}
@@ -60,6 +66,23 @@ func (a *app) egressSuggest(ctx context.Context, c *ucli.Context) (any, error) {
 		answer.Next = declareCommand(*s, answer.Entries)
 	}
 	return answer, nil
+}
+
+// ownNetwork takes out of refusals those of addresses of the deployment's own
+// network: the engine gives them anew at every deploy, perhaps to another service.
+func (a *app) ownNetwork(ctx context.Context, s *spec.Spec, refusals []spec.Refusal) (others []spec.Refusal, within []unmended, err error) {
+	if s == nil || s.Egress == nil {
+		return refusals, nil, nil
+	}
+	own, _, err := a.openEngine.Subnets(ctx, s.Name)
+	for _, r := range refusals {
+		if addr, wrong := netip.ParseAddr(r.Address); wrong == nil && own.Contains(addr.Unmap()) {
+			within = append(within, unmended{r, "an address of the deployment's own network, which may be another service's after a redeploy; declare the service: service:NAME:PORT"})
+			continue
+		}
+		others = append(others, r)
+	}
+	return others, within, err
 }
 
 func outsideOf(e *spec.Egress) []string {
