@@ -19,9 +19,7 @@ func (a *app) checkEgress(ctx context.Context, c *ucli.Context, d *deployment) e
 	if e == nil {
 		return nil
 	}
-	if d.services == nil {
-		e.Outside = nil // there is nobody to stay there
-	}
+	a.leaveOut(d, e)
 	if err := d.checkServices(e); err != nil {
 		return err
 	}
@@ -49,18 +47,38 @@ func (a *app) checkEgress(ctx context.Context, c *ucli.Context, d *deployment) e
 	return nil
 }
 
-// checkServices refuses entries and names of services that say nothing, and
-// services that cannot be in the gateway's namespace.
+// leaveOut takes out of e what settings say of services that d does not have: they
+// are for every deployment.
+func (a *app) leaveOut(d *deployment, e *spec.Egress) {
+	var names []string
+	if d.services != nil {
+		names = d.services.Names()
+	}
+	others := map[string]bool{}
+	other := func(name string) bool {
+		if slices.Contains(names, name) {
+			return false
+		}
+		others[name] = true
+		return true
+	}
+	e.Outside = slices.DeleteFunc(slices.Clone(e.Outside), other)
+	e.Allow = slices.DeleteFunc(slices.Clone(e.Allow), func(text string) bool {
+		entry, err := spec.ParseAllow("egress", text)
+		return err == nil && entry.Service != "" && !slices.Contains(e.Typed, text) && other(entry.Service)
+	})
+	if len(others) > 0 && d.services != nil { // without any there is nothing to mistype
+		a.say("NOTE: settings speak of services that %s does not have: %s", d.services.File, strings.Join(slices.Sorted(maps.Keys(others)), ", "))
+	}
+}
+
+// checkServices refuses entries of services that say nothing, and services that
+// cannot be in the gateway's namespace.
 func (d *deployment) checkServices(e *spec.Egress) error {
 	var names []string
 	where := "there is no services file"
 	if d.services != nil {
 		names, where = d.services.Names(), d.services.File+" has "+strings.Join(d.services.Names(), ", ")
-	}
-	for _, name := range e.Outside {
-		if !slices.Contains(names, name) {
-			return refuse("correct egress.outside, which is taken with --egress "+string(e.Enforcement), "egress.outside: no service is called %s: %s", name, where)
-		}
 	}
 	for _, text := range e.Allow {
 		a, err := spec.ParseAllow("egress", text)
@@ -74,11 +92,7 @@ func (d *deployment) checkServices(e *spec.Egress) error {
 		switch {
 		case name == "":
 		case !slices.Contains(names, name):
-			hint := "take the entry out"
-			if !slices.Contains(e.Typed, text) {
-				hint += " of settings, where it is for every deployment; which file: agent-container context"
-			}
-			return refuse(hint, "egress: %s: no service is called so: %s", text, where)
+			return refuse("take the entry out", "egress: %s: no service is called so: %s", text, where)
 		case !slices.Contains(e.Outside, name):
 			return refuse("take the entry out, or list "+name+" in egress.outside", "egress: %s: %s is in the agent's own network, reached at localhost or by its name, and needs no entry", text, name)
 		case asHost:

@@ -37,7 +37,11 @@ func ofEgress(field string) bool { return field == "egress" || strings.HasPrefix
 // is deployed, has, and what settings say. It returns the entries of settings
 // that are not taken.
 func (a *app) declareEgress(s *spec.Spec, c *ucli.Context, was *spec.Spec) (left []string, err error) {
-	w := spec.EgressWish{Settings: a.settings.Egress(), Outside: a.settings.Outside()}
+	return declareTyped(s, c, was, spec.EgressWish{Settings: a.settings.Egress(), Outside: a.settings.Outside()})
+}
+
+// declareTyped is declareEgress with w, which holds what settings say.
+func declareTyped(s *spec.Spec, c *ucli.Context, was *spec.Spec, w spec.EgressWish) (left []string, err error) {
 	if was != nil {
 		w.Deployed, w.Was, w.Held = true, was.Egress, slices.Contains(was.Typed, "egress")
 	}

@@ -350,7 +350,7 @@ func (a *app) refuseChanges(ctx context.Context, c *ucli.Context, e *engine.Engi
 		return err
 	}
 	if c.IsSet("egress") || c.IsSet("egress-allow") {
-		if _, err := a.declareEgress(&typed, c, &s); err != nil {
+		if _, err := declareTyped(&typed, c, &s, spec.EgressWish{}); err != nil { // what settings say now is for a redeploy
 			return err
 		}
 	}

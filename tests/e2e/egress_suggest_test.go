@@ -64,7 +64,7 @@ func TestWhatIsSuggestedPasses(t *testing.T) {
 	u.write("config/settings.yaml", "egress:\n  outside: [one, two]\n  allow: [provider:agent]\n")
 	u.again(1, "curl -sS --max-time 5 http://one:8080/; own=$(hostname -i); curl -sS --max-time 5 http://${own%.*}.$((${own##*.} / 16 * 16 + 1)):8000/; exit 1", "--foreground", "--egress", "strict", "--egress-allow", "service:two:8000")
 	r = u.must("egress", "suggest", u.name, "--run", u.record()["id"].(string))
-	if !contains(r.stdout, "# no entry is needed") || !contains(r.stdout, "one, stage dns: a service of yours; declare service:one:PORT") ||
+	if !contains(r.stdout, "# no entry mends what was refused") || !contains(r.stdout, "one, stage dns: a service of yours; declare service:one:PORT") ||
 		!contains(r.stdout, "port 8000, stage address: an address of the deployment's own network") {
 		t.Errorf("a name alone: %s", r)
 	}
