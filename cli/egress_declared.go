@@ -63,6 +63,10 @@ func (a *app) leaveOut(d *deployment, e *spec.Egress) {
 		return true
 	}
 	e.Outside = slices.DeleteFunc(slices.Clone(e.Outside), other)
+	if d.services != nil && d.services.Brought && len(e.Outside) > 0 {
+		a.say("NOTE: %s stay behind the gateway: egress.outside is for your own services, and these are a project's", strings.Join(e.Outside, ", "))
+		e.Outside = nil
+	}
 	e.Allow = slices.DeleteFunc(slices.Clone(e.Allow), func(text string) bool {
 		entry, err := spec.ParseAllow("egress", text)
 		return err == nil && entry.Service != "" && !slices.Contains(e.Typed, text) && other(entry.Service)

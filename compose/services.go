@@ -24,6 +24,7 @@ import (
 // Services are the user's own sidecars, read and checked.
 type Services struct {
 	File    string // what errors call it
+	Brought bool   // a project brings them: they are nothing that the user wrote
 	project *types.Project
 }
 

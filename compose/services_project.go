@@ -29,6 +29,7 @@ func ParseProjectServices(ctx context.Context, name, file, dir string, content [
 	if err != nil {
 		return nil, err
 	}
+	s.Brought = true
 	for _, service := range s.Names() {
 		svc := s.project.Services[service]
 		for _, v := range svc.Volumes {

@@ -152,8 +152,8 @@ func splitPort(text string) (host string, port int, err error) {
 		return addr.String(), 0, nil
 	}
 	host, digits, ok := strings.Cut(text, ":")
-	if i := strings.LastIndex(text, "]:"); i >= 0 {
-		host, digits, ok = strings.Trim(text[:i], "["), text[i+2:], true
+	if inside, rest, bracketed := strings.Cut(strings.TrimPrefix(text, "["), "]:"); bracketed && strings.HasPrefix(text, "[") {
+		host, digits, ok = inside, rest, true
 	}
 	if !ok {
 		return text, 0, nil
