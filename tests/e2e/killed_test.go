@@ -32,7 +32,7 @@ func stepNames(t *testing.T, down bool) []string {
 	t.Helper()
 	var names []string
 	pattern := regexp.MustCompile(`\{"([a-z-]+)", func\(\)|reached\(ctx, "([a-z-]+)"\)`)
-	for _, file := range []string{"deploy.go", "up.go", "down.go"} {
+	for _, file := range []string{"deploy.go", "up.go", "up_report.go", "down.go"} {
 		source, err := os.ReadFile(filepath.Join("../../cli", file))
 		if err != nil {
 			t.Fatal(err)
