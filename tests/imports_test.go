@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"runs":           {"spec"},
 	"settings":       {"compose", "spec"},
 	"completions":    {},
+	"recognise":      {"spec"}, // a parser, and no file
 
 	"compose": {"entrypoint", "images", "spec"}, // no process
 	"process": {},
