@@ -18,7 +18,7 @@ const module = "github.com/agent-container/agent-container"
 var mayImport = map[string][]string{
 	"": {"cli"}, // main.go
 
-	"cli": {"compose", "compose/engine", "completions", "entrypoint", "images", "process", "runs", "settings", "spec"},
+	"cli": {"compose", "compose/engine", "completions", "entrypoint", "images", "process", "recognise", "runs", "settings", "spec"},
 
 	"compose/engine": {"compose", "process", "spec"},
 	"runs":           {"spec"},
