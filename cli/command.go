@@ -57,6 +57,7 @@ func commands() []command {
 		runsCommand(),
 		listCommand(),
 		contextCommand(),
+		detectCommand(),
 		trustCommand(),
 		accessCommand(),
 		sshKeyCommand(),

@@ -1,0 +1,167 @@
+package recognise
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// tokens are what scripts are made of here: enough of the shell's grammar to go
+// wrong in, nothing that reaches out of an empty directory with an empty PATH.
+var tokens = []string{
+	"claude", "claude", " ", " ", "\n", ";", "&", "|", "(", ")", "{", "}", "#", "'", `"`, `\`, "\\\n", "\t",
+	"true", "echo", "x", "E", "cla", "ude", "A=", ">", "<<E", "<<-'E'", "\nE\n", "*",
+	"&&", "||", "!", "if ", "then ", "elif ", "else ", "fi", "while ", "until ", "do ", "done", "for ", " in ", "case ", "esac", ";;", "false",
+	"exec ", "command ", "()",
+}
+
+// conditional is the first token by which a command may be read and not run.
+const conditional = 30
+
+const maxTokens = 60
+
+func FuzzScriptAgainstShell(f *testing.F) {
+	// A script that runs a claude on PATH must be recognised; and one that is recognised
+	// must run it, unless it may by its own conditions do otherwise.
+	sh := newShell(f)
+	for _, script := range []string{
+		"claude", "# x ' \" ;\nclaude", "# x \\\nclaude", "true;#claude", "cla\\\nude", `'cla'"ude"`, `\claude`,
+		"echo x|claude", "(claude)", "((claude))", "{ claude;}", "A= claude", "A=claude", ">x claude", "> claude",
+		"echo <<E\nclaude\nE\n", "echo <<-'E'\n\tclaude\nE\nclaude", "echo <<E;claude\nx\nE\n", "claude\n'x", "claude&&'x",
+		"if true;then claude;fi", "for x in claude;do echo;done", "case claude in claude) echo;;esac", "case x in x) claude;;esac",
+		"true&&claude", "false||claude", "! claude", "until claude;do true;done", "x(){ claude;}\nx", "claude(){ true;}\nclaude",
+		"exec claude", "command claude", "echo 'x'claude", "echo x#claude", "echo x;#'\nclaude", "{ true;}|claude&",
+	} {
+		f.Add(spell(f, script))
+	}
+	f.Fuzz(func(t *testing.T, indices []byte) {
+		script, conditions := scriptOf(indices)
+		if strings.Contains(script, "\x00") {
+			return
+		}
+		_, _, recognised := Recognise(in(script))
+		if unread(script) {
+			return
+		}
+		ran := sh.runs(t, script)
+		if ran && !recognised {
+			t.Errorf("sh runs claude in %q, which is not recognised", script)
+		}
+		if recognised && !ran && !conditions && sh.parses(t, script) {
+			t.Errorf("%q is recognised, but sh runs no claude", script)
+		}
+	})
+}
+
+// scriptOf makes a script of at most maxTokens tokens, and says whether any of
+// them is conditional.
+func scriptOf(indices []byte) (script string, conditions bool) {
+	var b strings.Builder
+	for _, i := range indices[:min(maxTokens, len(indices))] {
+		n := int(i) % len(tokens)
+		conditions = conditions || n >= conditional
+		b.WriteString(tokens[n])
+	}
+	return b.String(), conditions
+}
+
+// spell finds the longest tokens that make up script.
+func spell(f *testing.F, script string) []byte {
+	var indices []byte
+	for script != "" {
+		best := -1
+		for i, token := range tokens {
+			if strings.HasPrefix(script, token) && (best < 0 || len(token) > len(tokens[best])) {
+				best = i
+			}
+		}
+		if best < 0 {
+			f.Fatalf("no token begins %q", script)
+		}
+		indices, script = append(indices, byte(best)), script[len(tokens[best]):]
+	}
+	return indices
+}
+
+// unread says whether script declares a function, which it may do or call on
+// conditions that only running it tells, or leaves a here document open at its end,
+// which a shell accepts and this package, on purpose, does not.
+func unread(script string) bool {
+	found := unreadable.MatchString(script)
+	for _, err := range syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).StmtsSeq(strings.NewReader(script)) {
+		found = found || err != nil && strings.Contains(err.Error(), "unclosed here-document")
+	}
+	return found
+}
+
+// unreadable finds empty brackets, which make a function; !( is a pattern to the parser, and to most shells not.
+var unreadable = regexp.MustCompile(`\([\s\\]*\)|!\(`)
+
+// shell is a real sh with nothing on its PATH but a claude that leaves a mark.
+type shell struct{ sh, bin, mark, dir string }
+
+func newShell(f *testing.F) shell {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		f.Skipf("no shell to compare with: %v", err)
+	}
+	s := shell{sh: sh, bin: f.TempDir(), mark: filepath.Join(f.TempDir(), "mark"), dir: f.TempDir()}
+	stub := "#!" + sh + "\n: >'" + s.mark + "'\n"
+	if err := os.WriteFile(filepath.Join(s.bin, "claude"), []byte(stub), 0o755); err != nil {
+		f.Fatal(err)
+	}
+	return s
+}
+
+// runs says whether script runs claude within two seconds. What it leaves behind
+// holds its output open, so it is waited for too.
+func (s shell) runs(t *testing.T, script string) bool {
+	s.sweep(t)
+	s.start(t, "-c", script)
+	_, err := os.Stat(s.mark)
+	return err == nil
+}
+
+// parses says whether sh can read script to its end.
+func (s shell) parses(t *testing.T, script string) bool {
+	return s.start(t, "-nc", script) == nil
+}
+
+func (s shell) sweep(t *testing.T) {
+	for _, pattern := range []string{s.mark, filepath.Join(s.dir, "*"), filepath.Join(s.dir, ".?*")} {
+		found, _ := filepath.Glob(pattern)
+		for _, path := range found {
+			if err := os.RemoveAll(path); err != nil && filepath.Base(path) != ".." {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (s shell) start(t *testing.T, args ...string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.sh, args...)
+	cmd.Dir, cmd.Env = s.dir, []string{"PATH=" + s.bin}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	return err
+}
