@@ -27,6 +27,11 @@ three times each when the battery is full. At
 the end every packet that left is looked at: each was the gateway's own, to a
 declared host or to the resolver.
 
+In containers on a real engine the ways out are tried again by
+` + "`tests/e2e/egress*_test.go`" + `: from the agent's container and from a service inside, as
+uid 1000 and as root, with a witness's log as the verdict and the same attempts without
+egress first; and while gateway, agent and engine are restarted, killed and lost.
+
 | id | case | must be | ended so |
 |---|---|---|---|
 `
