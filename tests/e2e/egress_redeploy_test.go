@@ -125,7 +125,7 @@ func TestEgressRefusesBeforeAnythingIsMade(t *testing.T) {
 	u.withStub()
 	for _, variable := range []string{"HTTPS_PROXY=http://proxy:3128", "no_proxy=*", "ALL_PROXY="} {
 		r := u.want(2, "up", u.name, "--mode", "idle", "--egress", "strict", "--env", variable)
-		if !contains(r.stderr, "a proxy would be asked for every host") || contains(r.stdout+r.stderr, "3128") {
+		if !contains(r.stderr, "with a proxy that would be the proxy's") || contains(r.stdout+r.stderr, "3128") {
 			t.Errorf("%s: %s", variable, r)
 		}
 		u.nothingLeft(0)
