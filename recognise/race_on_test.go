@@ -1,0 +1,5 @@
+//go:build race
+
+package recognise
+
+const raceDetector = true
