@@ -106,7 +106,7 @@ func (a *app) refusedRun(ctx context.Context, c *ucli.Context) (*refusedAnswer, 
 		live.Run = r.ID
 		return live, s, nil
 	case r.Egress != nil:
-		return nil, nil, fail(exitFailed, "", "what run %s was refused is not known: %s", r.ID, spec.Printable(r.Egress.Problem, 500))
+		return nil, nil, fail(exitFailed, "see the rest of its record: agent-container runs show "+r.ID, "what run %s was refused is not known: %s", r.ID, spec.Printable(r.Egress.Problem, 500))
 	}
 	answer.Refused, answer.Why = &spec.Refused{Enforcement: unrestricted, Refusals: []spec.Refusal{}}, "run "+r.ID+" was recorded without egress: nothing was watched"
 	return answer, s, nil

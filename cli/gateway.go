@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +34,7 @@ func (a *app) prepareGateway(e *engine.Engine, d *deployment) error {
 	g := &gatewayPart{job: spec.GatewayJob{Policy: policy, Local: []string{"localhost", d.spec.Name}, Inbound: []uint16{}}, key: make([]byte, 32)}
 	if d.services != nil {
 		for _, name := range d.services.Names() {
-			if !slices.Contains(d.spec.Egress.Outside, name) {
+			if d.inside(name) {
 				g.job.Local = append(g.job.Local, strings.ToLower(name))
 			}
 		}

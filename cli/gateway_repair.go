@@ -27,7 +27,8 @@ func (a *app) rejoin(ctx context.Context, e *engine.Engine, c *engine.Container,
 	case gateway == nil:
 		return nil, gatewayRemoved(s.Name)
 	case c.LeftBy(gateway):
-		return a.startBehind(ctx, e, c, s)
+		a.say("%s is cut off: its gateway was ended or started again; starting both", s.Name)
+		return a.startedAgain(ctx, e, c, s)
 	}
 	var left []*engine.Container
 	for _, other := range all {
@@ -86,17 +87,4 @@ func (a *app) readyGateway(ctx context.Context, e *engine.Engine, name string) e
 		err = e.Fill(ctx, gateway.ID, freshResolvers)
 	}
 	return attempted("start the gateway of", name, err)
-}
-
-// startBehind starts a session anew whose gateway is not there or another one.
-func (a *app) startBehind(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*engine.Container, error) {
-	a.say("%s is cut off: its gateway was ended or started again; starting both", s.Name)
-	if err := a.startAgain(ctx, e, c, s); err != nil {
-		return nil, err
-	}
-	if _, err := a.await(ctx, e, s); err != nil {
-		return nil, err
-	}
-	c, _, err := a.current(ctx, e, s.Name)
-	return c, err
 }

@@ -103,12 +103,17 @@ func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container,
 		by = "the engine, or with its gateway"
 	}
 	a.say("%s was ended by %s, not by stop: starting it", s.Name, by)
+	return a.startedAgain(ctx, e, c, s)
+}
+
+// startedAgain is startAgain, and the container once its set-up is over.
+func (a *app) startedAgain(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*engine.Container, error) {
 	if err := a.startAgain(ctx, e, c, s); err != nil {
 		return nil, err
 	}
 	if _, err := a.await(ctx, e, s); err != nil {
 		return nil, err
 	}
-	c, _, err = a.current(ctx, e, s.Name)
+	c, _, err := a.current(ctx, e, s.Name)
 	return c, err
 }
