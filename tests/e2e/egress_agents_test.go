@@ -85,16 +85,5 @@ func TestAgentInteractiveBehindItsGateway(t *testing.T) {
 	u.must(append([]string{"up", u.name, "--agent", "claude"}, flags...)...)
 	first := u.sit(132, 43, nil, "attach", u.name)
 	u.untilScreen(60*time.Second, "❯")
-	first.types("model: run printf 'typed in %s\\n' $PWD | tee /workspace/typed.txt")
-	u.untilScreen(20*time.Second, "/workspace/typed.txt")
-	if screen := u.screen(); containsAny(screen, dialogs) {
-		t.Errorf("it asks something:\n%s", screen)
-	}
-	first.types("\r")
-	eventually(t, 60*time.Second, func() string {
-		if r := u.run("exec", u.name, "--", "cat", "/workspace/typed.txt"); r.stdout != "typed in /workspace\n" {
-			return r.String() + "\nthe screen:\n" + u.screen()
-		}
-		return ""
-	})
+	u.doesWhatIsTyped(first)
 }

@@ -14,6 +14,24 @@ var dialogs = []string{"text style", "trust the", "trust this", "API key", "Try 
 // every agent's screen.
 var theModelIsDone = regexp.MustCompile(`(?m)^[ ●•]*done\W*$`)
 
+// doesWhatIsTyped types a task for the agent on the screen at which somebody sits,
+// and waits until its shell has done it.
+func (u *user) doesWhatIsTyped(at *seat) {
+	u.t.Helper()
+	at.types("model: run printf 'typed in %s\\n' $PWD | tee /workspace/typed.txt")
+	u.untilScreen(20*time.Second, "/workspace/typed.txt")
+	if screen := u.screen(); containsAny(screen, dialogs) {
+		u.t.Errorf("it asks something:\n%s", screen)
+	}
+	at.types("\r")
+	eventually(u.t, 60*time.Second, func() string {
+		if r := u.run("exec", u.name, "--", "cat", "/workspace/typed.txt"); r.stdout != "typed in /workspace\n" {
+			return r.String() + "\nthe screen:\n" + u.screen()
+		}
+		return ""
+	})
+}
+
 // Every agent must come up on fresh volumes at its prompt, without a dialog, at
 // the size of the terminal that is attached over ssh; do a typed task with its
 // shell; and be on the same screen for the next one after the client was killed.
@@ -42,18 +60,7 @@ func TestEveryAgentInteractive(t *testing.T) {
 				return ""
 			})
 			pane := u.display("=main:agent", "#{pane_pid}")
-			first.types("model: run printf 'typed in %s\\n' $PWD | tee /workspace/typed.txt")
-			u.untilScreen(20*time.Second, "/workspace/typed.txt")
-			if screen := u.screen(); containsAny(screen, dialogs) {
-				t.Errorf("it asks something:\n%s", screen)
-			}
-			first.types("\r")
-			eventually(t, 60*time.Second, func() string {
-				if r := u.run("exec", u.name, "--", "cat", "/workspace/typed.txt"); r.stdout != "typed in /workspace\n" {
-					return r.String() + "\nthe screen:\n" + u.screen()
-				}
-				return ""
-			})
+			u.doesWhatIsTyped(first)
 			eventually(t, 60*time.Second, func() string {
 				if screen := u.screen(); !theModelIsDone.MatchString(screen) {
 					return "the screen does not show the end:\n" + screen
