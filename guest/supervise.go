@@ -146,24 +146,25 @@ func timer(t time.Time) <-chan time.Time {
 	return time.After(time.Until(t))
 }
 
-// timeOver ends the agent because of a limit: the record first, which must be
-// right even if the container is killed next, then TERM, and later KILL.
+// timeOver ends the agent because of a limit.
 func (j *job) timeOver(cmd *exec.Cmd, reason string) (*ending, <-chan time.Time) {
 	say("%s; ending the agent", reason)
-	end := &ending{outcome: spec.OutcomeFailed, cause: spec.CauseTimeout, code: spec.ExitTimeLimit, note: reason}
-	j.closeEarly(*end, &end.code)
-	signalGroup(cmd, syscall.SIGTERM)
-	return end, time.After(killGrace)
+	return j.endAgent(cmd, ending{outcome: spec.OutcomeFailed, cause: spec.CauseTimeout, code: spec.ExitTimeLimit, note: reason})
 }
 
 // cutOff ends the agent because the gateway is lost: it reaches nothing any more,
 // and must not be able to make that look like success.
 func (j *job) cutOff(cmd *exec.Cmd, why string) (*ending, <-chan time.Time) {
 	say("error: %s", why)
-	end := &ending{outcome: spec.OutcomeFailed, cause: spec.CauseEgress, code: 128 + int(syscall.SIGTERM), note: why}
-	j.closeEarly(*end, &end.code)
+	return j.endAgent(cmd, ending{outcome: spec.OutcomeFailed, cause: spec.CauseEgress, code: 128 + int(syscall.SIGTERM), note: why})
+}
+
+// endAgent ends the agent for a reason of ours: the record first, which must be
+// right even if the container is killed next, then TERM, and later KILL.
+func (j *job) endAgent(cmd *exec.Cmd, end ending) (*ending, <-chan time.Time) {
+	j.closeEarly(end, &end.code)
 	signalGroup(cmd, syscall.SIGTERM)
-	return end, time.After(killGrace)
+	return &end, time.After(killGrace)
 }
 
 // closeEarly closes the record before the agent has ended. Without a code the
