@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/agent-container/agent-container/process"
+	"github.com/agent-container/agent-container/recognise"
 )
 
 // Found is an agent in front of a pane or in a process; the zero value is none.
@@ -151,6 +152,17 @@ func (p *Processes) front(pid int) (Front, bool) {
 	}
 	shell := leader.pid == pid || slices.Contains(shells, strings.TrimPrefix(leader.comm, "-"))
 	return Front{PID: leader.pid, Shell: shell, key: leader.key()}, true
+}
+
+// called is f with the agent that the user has named for its pane, where arguments tell
+// of none. Behind the prompt of a shell there is none all the same.
+func (f Front) called(named string) Front {
+	if f.Agent != "" || f.Shell || named == "" {
+		return f
+	}
+	f.Agent = named
+	f.Runtime, _ = recognise.Runtime(f.key.comm)
+	return f
 }
 
 // Scripts that start a container have it as a child, in their own process group.

@@ -23,6 +23,10 @@ const (
 
 var marks = []string{MarkAgent, MarkRuntime, MarkState}
 
+// NameOption is the user's own: the agent of a pane whose arguments do not tell, such as
+// one that was started by hand in a shell in a container.
+const NameOption = "@agent_is"
+
 // Tmux asks the user's tmux server, the one of $TMUX or else the default one.
 type Tmux struct {
 	Runner *process.Runner
@@ -80,11 +84,12 @@ type Pane struct {
 	PID      int   `json:"-"` // of its first process
 	activity int64 // of its window, in seconds
 	marked   bool
+	named    string // by the user
 }
 
 // paneFormat is what parsePane reads. What a user or a program can name stands last.
 const paneFormat = "#{pane_id} #{pane_pid} #{pane_dead} #{pane_active}#{window_active}#{window_zoomed_flag} #{session_attached} #{window_activity} [#{" +
-	MarkAgent + "}] [#{" + MarkRuntime + "}] [#{" + MarkState + "}] #{session_name}:#{window_index}.#{pane_index}"
+	MarkAgent + "}] [#{" + MarkRuntime + "}] [#{" + MarkState + "}] [#{" + NameOption + "}] #{session_name}:#{window_index}.#{pane_index}"
 
 // Panes returns all panes of the server, each once.
 func (t Tmux) Panes(ctx context.Context) ([]Pane, error) {
@@ -113,11 +118,11 @@ func (t Tmux) Panes(ctx context.Context) ([]Pane, error) {
 // parsePane reads a line of paneFormat. A mark that is not one of ours is none: its
 // name may be an option that somebody has set on a window for a purpose of his own.
 func parsePane(line string) (Pane, bool) {
-	f := strings.SplitN(line, " ", 10)
-	if len(f) < 10 || !paneID.MatchString(f[0]) || len(f[3]) != 3 || f[2] == "1" {
+	f := strings.SplitN(line, " ", 11)
+	if len(f) < 11 || !paneID.MatchString(f[0]) || len(f[3]) != 3 || f[2] == "1" {
 		return Pane{}, false
 	}
-	p := Pane{ID: f[0], Where: spec.Printable(f[9], 200)}
+	p := Pane{ID: f[0], Where: spec.Printable(f[10], 200)}
 	p.PID, _ = strconv.Atoi(f[1])
 	attached, _ := strconv.Atoi(f[4])
 	p.activity, _ = strconv.ParseInt(f[5], 10, 64)
@@ -125,6 +130,9 @@ func parsePane(line string) (Pane, bool) {
 	p.marked = f[6] != "[]" || f[7] != "[]" || f[8] != "[]"
 	if agent := strings.Trim(f[6], "[]"); slices.Contains(spec.AgentNames(), agent) {
 		p.Agent, p.Runtime, p.State = agent, strings.Trim(f[7], "[]"), spec.ScreenState(strings.Trim(f[8], "[]"))
+	}
+	if named := strings.Trim(f[9], "[]"); slices.Contains(spec.AgentNames(), named) {
+		p.named = named
 	}
 	return p, p.PID > 0
 }

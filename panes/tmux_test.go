@@ -217,18 +217,64 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// An agent that the user has named must be marked behind a program whose arguments do not tell, and not behind the shell.
+func TestNamedByHand(t *testing.T) {
+	s := newServer(t)
+	s.watch(nil)
+	pane := s.pane()
+	s.must("set-option", "-p", "-t", pane, NameOption, "codex")
+	for _, c := range []struct{ line, want string }{
+		{"docker exec -it box bash", "codex|docker|"},
+		{"editor", "codex||"},
+		{"podman run img claude", "claude|podman|"},
+	} {
+		s.types(pane, c.line)
+		s.within(patient, pane, c.want)
+		s.types(pane, "end")
+		s.within(patient, pane, "||")
+	}
+	s.must("set-option", "-p", "-t", pane, NameOption, "emacs")
+	s.types(pane, "editor")
+	other := s.pane()
+	s.types(other, "claude")
+	s.within(patient, other, "claude||")
+	if got := s.marks(pane); got != "||" {
+		t.Errorf("named emacs, the marks are %q", got)
+	}
+}
+
+// Where ps is read the marks must come and go as well.
+func TestMarksByPS(t *testing.T) {
+	s := newServer(t)
+	pane := s.pane()
+	w := &Watcher{Tmux: s.tmux, Processes: &Processes{source: &psSource{runner: s.tmux.Runner}, known: map[key]*reading{}}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Watch(ctx) }()
+	for range 2 {
+		s.types(pane, "docker run img bash -lc 'mise install; claude'")
+		s.within(patient, pane, "claude|docker|")
+		s.types(pane, "end")
+		s.within(patient, pane, "||")
+	}
+	cancel()
+	if err := <-done; err != context.Canceled {
+		t.Error(err)
+	}
+}
+
 // A pane's line must be read whatever its session is called, and marks of others be none.
 func TestParsePane(t *testing.T) {
 	for line, want := range map[string]string{
-		"%3 42 0 110 1 1796051952 [claude] [docker] [idle] my work:0.1": "%3 42 my work:0.1 claude docker idle true",
-		"%3 42 0 010 1 1 [claude] [] [] a:0.1":                          "%3 42 a:0.1 claude   true",
-		"%3 42 0 011 1 1 [claude] [] [] a:0.1":                          "%3 42 a:0.1 claude   false",
-		"%3 42 0 110 0 1 [codex] [] [] a:0.1":                           "%3 42 a:0.1 codex   false",
-		"%3 42 0 110 1 1 [somebody's] [docker] [idle] a:0.1":            "%3 42 a:0.1    true",
-		"%3 42 1 110 1 1 [claude] [] [] a:0.1":                          "none",
-		"%3;x 42 0 110 1 1 [claude] [] [] a:0.1":                        "none",
-		"%3 0 0 110 1 1 [claude] [] [] a:0.1":                           "none",
-		"":                                                              "none",
+		"%3 42 0 110 1 1796051952 [claude] [docker] [idle] [] my work:0.1": "%3 42 my work:0.1 claude docker idle true",
+		"%3 42 0 010 1 1 [claude] [] [] [] a:0.1":                          "%3 42 a:0.1 claude   true",
+		"%3 42 0 011 1 1 [claude] [] [] [] a:0.1":                          "%3 42 a:0.1 claude   false",
+		"%3 42 0 110 0 1 [codex] [] [] [] a:0.1":                           "%3 42 a:0.1 codex   false",
+		"%3 42 0 110 1 1 [somebody's] [docker] [idle] [] a:0.1":            "%3 42 a:0.1    true",
+		"%3 42 1 110 1 1 [claude] [] [] [] a:0.1":                          "none",
+		"%3;x 42 0 110 1 1 [claude] [] [] [] a:0.1":                        "none",
+		"%3 0 0 110 1 1 [claude] [] [] [] a:0.1":                           "none",
+		"":                                                                 "none",
 	} {
 		p, ok := parsePane(line)
 		got := fmt.Sprint(p.ID, " ", p.PID, " ", p.Where, " ", p.Agent, " ", p.Runtime, " ", p.State, " ", p.InView)

@@ -127,7 +127,7 @@ func (w *Watcher) look(ctx context.Context, now time.Time) error {
 			continue // between two programs; the next look sees
 		}
 		was := w.lives[p.ID]
-		is := was.next(f, now)
+		is := was.next(f.called(p.named), now)
 		failed = errors.Join(failed, w.set(ctx, p.ID, was, is))
 	}
 	if asks {

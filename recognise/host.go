@@ -27,3 +27,9 @@ func Host(argv []string) (agent string, ok bool) {
 	}
 	return spec.Agents[i].Name, true
 }
+
+// Runtime returns the runtime whose program is called so: docker for docker-compose.
+func Runtime(program string) (name string, ok bool) {
+	rt, ok := runtimes[program]
+	return rt.name, ok
+}
