@@ -43,10 +43,7 @@ func (e *NoServerError) Unwrap() error { return e.cause }
 const patience = 5 * time.Second
 
 func (t Tmux) call(ctx context.Context, words ...string) (string, error) {
-	argv := []string{"tmux"}
-	if t.Socket != "" {
-		argv = append(argv, "-S", t.Socket)
-	}
+	argv := t.argv()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out, err := t.Runner.Output(ctx, process.Command{Argv: append(argv, words...)})
@@ -54,6 +51,15 @@ func (t Tmux) call(ctx context.Context, words ...string) (string, error) {
 		return string(out), tmuxError(err)
 	}
 	return string(out), nil
+}
+
+// argv is how tmux is called: with -u, for else it writes _ for what is not ASCII
+// where no locale says UTF-8.
+func (t Tmux) argv() []string {
+	if t.Socket != "" {
+		return []string{"tmux", "-u", "-S", t.Socket}
+	}
+	return []string{"tmux", "-u"}
 }
 
 // tmuxError finds out whether there is a server at all.
@@ -251,11 +257,7 @@ func (t Tmux) Jump(ctx context.Context, client, pane string) error {
 
 // Popup runs argv in a popup of a client and returns when it is closed.
 func (t Tmux) Popup(ctx context.Context, client string, argv []string) error {
-	words := []string{"tmux"}
-	if t.Socket != "" {
-		words = append(words, "-S", t.Socket)
-	}
-	words = append(words, "display-popup", "-E", "-w", "80%", "-h", "60%")
+	words := append(t.argv(), "display-popup", "-E", "-w", "80%", "-h", "60%")
 	if client != "" {
 		words = append(words, "-c", client)
 	}

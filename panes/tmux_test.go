@@ -217,6 +217,17 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// The name of a session must be listed as it is, in whatever locale.
+func TestNameOfASession(t *testing.T) {
+	s := newServer(t)
+	s.tmux.Runner.Env = append(s.tmux.Runner.Env, "LC_ALL=C")
+	s.must("rename-session", "-t", "work", "büro 2 [x]")
+	panes, err := s.tmux.Panes(context.Background())
+	if err != nil || len(panes) != 1 || panes[0].Where != "büro 2 [x]:0.0" {
+		t.Errorf("the panes are %+v, %v", panes, err)
+	}
+}
+
 // An agent that the user has named must be marked behind a program whose arguments do not tell, and not behind the shell.
 func TestNamedByHand(t *testing.T) {
 	s := newServer(t)

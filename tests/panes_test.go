@@ -182,7 +182,8 @@ func TestPanes(t *testing.T) {
 		return ""
 	})
 	d.must("tmux", "select-window", "-t", "work:0")
-	d.must("tmux", "run-shell", "-b", "agent-container panes popup")
+	client := d.must("tmux", "list-clients", "-F", "#{client_name}")
+	d.must("tmux", "run-shell", "-b", "agent-container panes popup --client '"+client+"'")
 	d.screenHas("> " + two)
 	everything += d.screen()
 	d.must("tmux", "-L", "outer", "send-keys", "k")
@@ -194,6 +195,11 @@ func TestPanes(t *testing.T) {
 		}
 		return ""
 	})
+
+	d.must("agent-container", "panes", "next", "--client", client)
+	if at := d.must("tmux", "display-message", "-p", "-c", client, "#{pane_id}"); at != two {
+		t.Errorf("with --client the client is at %s", at)
+	}
 
 	again := d.must("agent-container", "panes", "watch")
 	if !strings.Contains(again, "this tmux server is watched already, by pid ") {
