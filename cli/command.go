@@ -58,6 +58,7 @@ func commands() []command {
 		listCommand(),
 		contextCommand(),
 		detectCommand(),
+		panesCommand(),
 		trustCommand(),
 		accessCommand(),
 		sshKeyCommand(),

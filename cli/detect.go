@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 
 	ucli "github.com/urfave/cli/v2"
 
+	"github.com/agent-container/agent-container/panes"
 	"github.com/agent-container/agent-container/recognise"
 )
 
@@ -21,10 +16,12 @@ func detectCommand() command {
 	return command{
 		name: "detect", group: groupLook, args: "[-- CMD...]",
 		usage: "say which agents run in containers, by the command lines of docker, podman, nerdctl, container and sbx",
-		detail: "Reads one process, all processes that may be read, or the command line after --, which is not run.\n" +
+		detail: "Reads one process, all processes that may be read, what is in front of a tmux pane, or the command line after --, which is not run.\n" +
+			"A pane's agent may also run on the host itself.\n" +
 			"Arguments can hold credentials: of them only the agent's and the runtime's name are printed.",
 		flags: []ucli.Flag{
 			&ucli.IntFlag{Name: "pid", Usage: "read the process `PID`"},
+			&ucli.StringFlag{Name: "pane", Usage: "read what is in front of the tmux pane `%N`"},
 			&ucli.BoolFlag{Name: "all", Usage: "read every process"},
 		},
 		max: -1, child: true, run: (*app).detect,
@@ -36,11 +33,11 @@ type detectAnswer struct {
 	Agents []detected `json:"agents"`
 }
 
-// detected is an agent in a container. Nothing else of a command line may be kept.
+// detected is an agent, in a container or in a pane. Nothing else of a command line may be kept.
 type detected struct {
 	PID     int    `json:"pid,omitempty"` // of the runtime's program; none for a command line that was given
 	Agent   string `json:"agent"`
-	Runtime string `json:"runtime"`
+	Runtime string `json:"runtime"` // "" for an agent of the host, in a pane
 }
 
 func (d detectAnswer) text(w io.Writer) {
@@ -57,28 +54,28 @@ func (d detectAnswer) text(w io.Writer) {
 	table(w, []string{"PID", "AGENT", "RUNTIME"}, rows)
 }
 
-func (a *app) detect(_ context.Context, c *ucli.Context) (any, error) {
+func (a *app) detect(ctx context.Context, c *ucli.Context) (any, error) {
 	argv := c.Args().Slice()
 	asked := 0
-	for _, given := range []bool{c.IsSet("pid"), c.Bool("all"), len(argv) > 0} {
+	for _, given := range []bool{c.IsSet("pid"), c.IsSet("pane"), c.Bool("all"), len(argv) > 0} {
 		if given {
 			asked++
 		}
 	}
 	if asked != 1 {
-		return nil, refuse("run: agent-container detect --all", "detect needs one of --pid PID, --all and -- CMD...")
+		return nil, refuse("run: agent-container detect --all", "detect needs one of --pid PID, --pane %%N, --all and -- CMD...")
 	}
 	answer := detectAnswer{Agents: []detected{}}
 	var err error
 	switch {
 	case len(argv) > 0:
-		answer.add(0, argv)
-	case runtime.GOOS != "linux":
-		err = refuse("give the command line itself: agent-container detect -- CMD...", "the arguments of a process can be read on Linux only")
-	case c.Bool("all"):
-		err = answer.everyProcess()
+		if agent, runtime, ok := recognise.Recognise(argv); ok {
+			answer.Agents = append(answer.Agents, detected{Agent: agent, Runtime: runtime})
+		}
+	case c.IsSet("pane"):
+		err = a.detectPane(ctx, c.String("pane"), &answer)
 	default:
-		err = answer.process(c.Int("pid"))
+		err = a.detectProcesses(ctx, c, &answer)
 	}
 	if err != nil {
 		return nil, err
@@ -89,62 +86,62 @@ func (a *app) detect(_ context.Context, c *ucli.Context) (any, error) {
 	return answer, nil
 }
 
-func (d *detectAnswer) add(pid int, argv []string) {
-	if agent, runtime, ok := recognise.Recognise(argv); ok {
-		d.Agents = append(d.Agents, detected{pid, agent, runtime})
+// add takes what runs in a container.
+func (d *detectAnswer) add(pid int, f panes.Found) {
+	if f.Runtime != "" {
+		d.Agents = append(d.Agents, detected{pid, f.Agent, f.Runtime})
 	}
 }
 
-// process reads the process pid. Its errors name the process and the cause.
-func (d *detectAnswer) process(pid int) error {
-	argv, err := arguments(pid)
-	if err != nil {
-		return fail(exitFailed, "run: agent-container detect --all", "cannot read the arguments of process %d: %w", pid, cause(err))
+// detectProcesses reads one process or all of them. Errors name the process and the
+// cause, and nothing that was read.
+func (a *app) detectProcesses(ctx context.Context, c *ucli.Context, answer *detectAnswer) error {
+	processes := panes.NewProcesses(a.runner)
+	if c.Bool("all") {
+		if err := processes.All(ctx, answer.add); err != nil {
+			return fail(exitFailed, "give the command line itself: agent-container detect -- CMD...", "%w", err)
+		}
+		return nil
 	}
-	d.add(pid, argv)
+	f, err := processes.Process(ctx, c.Int("pid"))
+	if err != nil {
+		return fail(exitFailed, "run: agent-container detect --all", "%w", err)
+	}
+	answer.add(c.Int("pid"), f)
 	return nil
 }
 
-// everyProcess reads all processes but those that end meanwhile and those that the
-// system hides.
-func (d *detectAnswer) everyProcess() error {
-	entries, err := os.ReadDir("/proc")
+// detectPane reads what is in front of a pane.
+func (a *app) detectPane(ctx context.Context, id string, answer *detectAnswer) error {
+	if !panes.ValidID(id) {
+		return refuse("see: tmux list-panes -a", "--pane takes the id of a tmux pane, such as %%3")
+	}
+	pane, err := a.tmux().Pane(ctx, id)
 	if err != nil {
-		return fail(exitFailed, "give the command line itself: agent-container detect -- CMD...", "cannot list the processes: %w", err)
+		return tmuxFailure(err)
 	}
-	var pids []int
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			pids = append(pids, pid)
-		}
+	front, err := panes.NewProcesses(a.runner).Front(ctx, pane.PID)
+	if err != nil {
+		return fail(exitFailed, "run: agent-container detect --all", "%w", err)
 	}
-	slices.Sort(pids)
-	for _, pid := range pids {
-		if argv, err := arguments(pid); err == nil {
-			d.add(pid, argv)
-		}
+	if front.Agent != "" {
+		answer.Agents = append(answer.Agents, detected{front.PID, front.Agent, front.Runtime})
 	}
 	return nil
 }
 
-// arguments returns the arguments of a process exactly as it was given them; none
-// for one of the kernel, or one that has ended and not been waited for.
-func arguments(pid int) ([]string, error) {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	if err != nil || len(b) == 0 {
-		return nil, err
-	}
-	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00"), nil
-}
+// tmux is the user's own tmux.
+func (a *app) tmux() panes.Tmux { return panes.Tmux{Runner: a.runner} }
 
-// cause is what a read of /proc failed with, without the path.
-func cause(err error) error {
-	var path *fs.PathError
+// tmuxFailure maps what tmux refuses to exit codes.
+func tmuxFailure(err error) error {
+	var none *panes.NoServerError
+	var noPane *panes.NoPaneError
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("there is no such process")
-	case errors.As(err, &path):
-		return path.Err
+	case errors.As(err, &none):
+		return fail(exitUnreachable, "run it in tmux, or start one: tmux new-session", "%w", err)
+	case errors.As(err, &noPane):
+		return fail(exitNotFound, "see: tmux list-panes -a", "%w", err)
 	}
 	return err
 }

@@ -34,6 +34,7 @@ type Key struct {
 
 	boolean bool                                   // a YAML boolean, never the text "false"
 	list    func(words []string) ([]string, error) // a YAML list; checks its entries and puts them in order
+	argv    bool                                   // a YAML list, a command and its arguments in order, none with a blank
 	pairs   bool                                   // a YAML mapping; its text is "KEY=VALUE ...", sorted, over the default's
 }
 
@@ -86,6 +87,7 @@ var Keys = []Key{
 		check: duration, project: narrows, narrower: lessTime},
 	{Name: "limits.start_timeout", Values: "time, such as 60s", Default: "60s", Doc: "how long one phase of the set-up may take without progress",
 		check: duration, project: narrows, narrower: lessTime},
+	{Name: "panes.notify_command", Values: "list: a command and its arguments", Default: "", Unset: "a message of tmux", Doc: "what panes watch runs when an agent that is not in view waits or is idle", argv: true},
 }
 
 // Env returns the environment variable that sets k.

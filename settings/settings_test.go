@@ -62,7 +62,7 @@ func TestDefaults(t *testing.T) {
 	s, err := Load(filepath.Join(dir, "absent"), dir, func(string) string { return "" })
 	must(t, err)
 	want := map[string]string{
-		"runtime": "", "agent": "claude", "mode": "interactive", "workspace": "persistent", "headless_restart": "no", "record_task": "true",
+		"panes.notify_command": "", "runtime": "", "agent": "claude", "mode": "interactive", "workspace": "persistent", "headless_restart": "no", "record_task": "true",
 		"base_image": "debian:trixie-slim", "ca_bundle": "auto", "ssh_bind": "127.0.0.1", "ssh_ports": "22000-22999", "subnet_pool": "10.213.0.0/16", "git.credentials": "github.com=GH_TOKEN", "limits.memory": "", "limits.cpus": "", "limits.pids": "2048",
 		"limits.timeout": "", "limits.idle_timeout": "", "limits.start_timeout": "60s",
 		"egress.enforcement": "", "egress.allow": "", "egress.outside": "",
@@ -104,6 +104,9 @@ func TestLoad(t *testing.T) {
 		{"byte order mark, CRLF", "\ufeffagent: pi\r\nmode: idle\r\n", "", nil, map[string]string{"agent": "pi (user U:1)", "mode": "idle (user U:2)"}},
 		{"a bare no is a word", "headless_restart: no\n", "", nil, map[string]string{"headless_restart": "no (user U:1)"}},
 		{"quoted, flow", `{"agent": "pi", "limits": {"pids": "7"}}`, "", nil, map[string]string{"agent": "pi (user U:1)", "limits.pids": "7 (user U:1)"}},
+		{"a command", "panes:\n  notify_command: [notify, --urgent, -x]\n", "", nil, map[string]string{"panes.notify_command": "notify --urgent -x (user U:2)"}},
+		{"a command of the environment", "", "", map[string]string{"AGENT_CONTAINER_PANES_NOTIFY_COMMAND": "notify -x"},
+			map[string]string{"panes.notify_command": "notify -x (environment AGENT_CONTAINER_PANES_NOTIFY_COMMAND)"}},
 		{"capital boolean", "record_task: False\n", "", nil, map[string]string{"record_task": "false (user U:1)"}},
 		{"dotted", "limits.pids: 7\n", "", nil, map[string]string{"limits.pids": "7 (user U:1)"}},
 	} {

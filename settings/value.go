@@ -13,6 +13,9 @@ func scalar(k Key, node *yaml.Node) (string, error) {
 	if k.pairs {
 		return pairs(k, node)
 	}
+	if k.argv {
+		return argvOf(k, node)
+	}
 	if node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
 		return "", fmt.Errorf("takes one value: %s", k.Values)
 	}
@@ -25,6 +28,22 @@ func scalar(k Key, node *yaml.Node) (string, error) {
 	}
 	// YAML 1.1 would read a bare "no" as a boolean; yaml.v3 keeps the text.
 	return node.Value, k.checkValue(node.Value)
+}
+
+// argvOf returns a command's text, its words with a blank between them. A word with a
+// blank in it belongs into a script.
+func argvOf(k Key, node *yaml.Node) (string, error) {
+	if node.Kind != yaml.SequenceNode || len(node.Content) == 0 || len(node.Content) > maxEntries {
+		return "", fmt.Errorf("takes a %s", k.Values)
+	}
+	var words []string
+	for _, w := range node.Content {
+		if w.Kind != yaml.ScalarNode || w.Tag == "!!null" || w.Value == "" || strings.ContainsAny(w.Value, " \t\r\n") {
+			return "", fmt.Errorf("line %d: a word of a command has no blank in it; put such a command into a script", w.Line)
+		}
+		words = append(words, w.Value)
+	}
+	return strings.Join(words, " "), nil
 }
 
 // pairs returns a mapping's text after it was checked.

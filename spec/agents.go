@@ -47,6 +47,10 @@ type Agent struct {
 	BaseURLs, Elsewhere []string
 	AnyProvider         bool
 
+	// Screen says what its screen in a terminal tells, the first that matches; none
+	// where that has not been tried.
+	Screen []ScreenRule
+
 	// Keys are the environment names it reads a provider's key from; none of
 	// them given for a headless run is worth a warning.
 	Keys []string
@@ -73,6 +77,12 @@ var Agents = []Agent{
 		BaseURLs:    []string{"ANTHROPIC_BASE_URL"},
 		Elsewhere:   []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 		Keys:        []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
+		Screen: []ScreenRule{
+			{ScreenWaiting, 3, `Esc to (cancel|exit)`},
+			{ScreenWorking, 3, `esc to interrupt`},
+			{ScreenWorking, 8, `^[·✢✳✶✻✽*] \S+…`},
+			{ScreenIdle, 4, `^❯[\s\x{a0}]*($|[^0-9\s\x{a0}])`}, // not the choices of a dialog
+		},
 	},
 	{
 		Name: "codex", Title: "OpenAI Codex", Executable: "codex",
@@ -89,6 +99,13 @@ var Agents = []Agent{
 		Telemetry: []string{"ab.chatgpt.com", "*.ingest.us.sentry.io"},
 		BaseURLs:  []string{"OPENAI_BASE_URL"},
 		Keys:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
+		// While an answer comes in, its screen says neither: the state before stays.
+		Screen: []ScreenRule{
+			{ScreenWaiting, 3, `^enter \S+ · esc |[Pp]ress enter to (confirm|continue)`},
+			{ScreenWorking, 8, `esc to interrupt`},
+			{ScreenIdle, 5, `^(Worked for .* • |■ )`},
+			{ScreenIdle, 4, `[⠁-⣿]{5}|^>_ OpenAI Codex|^/\S*$`}, // nothing asked yet
+		},
 	},
 	{
 		Name: "pi", Title: "pi", Executable: "pi",

@@ -18,12 +18,13 @@ const module = "github.com/agent-container/agent-container"
 var mayImport = map[string][]string{
 	"": {"cli"}, // main.go
 
-	"cli": {"compose", "compose/engine", "completions", "entrypoint", "images", "process", "recognise", "runs", "settings", "spec"},
+	"cli": {"compose", "compose/engine", "completions", "entrypoint", "images", "panes", "process", "recognise", "runs", "settings", "spec"},
 
 	"compose/engine": {"compose", "process", "spec"},
 	"runs":           {"spec"},
 	"settings":       {"compose", "spec"},
 	"completions":    {},
+	"panes":          {"process", "recognise", "spec"},
 	"recognise":      {"spec"}, // a parser, and no file
 
 	"compose": {"entrypoint", "images", "spec"}, // no process

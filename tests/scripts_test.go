@@ -59,6 +59,7 @@ func setup(e *testscript.Env) error {
 		e.Setenv(variable, "")
 	}
 	e.Setenv("DOCKER_HOST", "unix:///nowhere/docker.sock") // should a real docker be found after all
+	e.Setenv("TMUX_TMPDIR", dir("alone"))                  // no tmux server of the user's is asked
 	e.Setenv("GORACE", "atexit_sleep_ms=0")                // the race detector makes every program linger for a second
 	self, err := exec.LookPath("agent-container")
 	if err != nil {

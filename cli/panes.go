@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/panes"
+	"github.com/agent-container/agent-container/process"
+	"github.com/agent-container/agent-container/settings"
+)
+
+func panesCommand() command {
+	client := &ucli.StringFlag{Name: "client", Usage: "for the tmux client `NAME`, as #{client_name} in a key binding"}
+	return command{
+		name: "panes", group: groupLook, usage: "tmux panes that know which agent is where, and which waits for you",
+		sub: []command{
+			{name: "watch", usage: "keep @agent, @agent_container and @agent_state on the panes of the tmux server, until it ends", run: (*app).panesWatch},
+			{name: "list", usage: "the panes that have an agent", run: (*app).panesList},
+			{name: "next", usage: "go to the next pane whose agent waits for an answer", flags: []ucli.Flag{client}, run: (*app).panesNext},
+			{name: "popup", usage: "choose a pane in a popup of tmux; Enter goes there", flags: []ucli.Flag{client, &ucli.BoolFlag{Name: "inside", Usage: "choose on this terminal, without a popup"}}, run: (*app).panesPopup},
+		},
+	}
+}
+
+// panesWatch keeps the marks. What is written to stdout would cover a pane of whoever
+// starts it from tmux.conf: there is nothing.
+func (a *app) panesWatch(ctx context.Context, _ *ucli.Context) (any, error) {
+	if err := a.config(); err != nil {
+		return nil, err
+	}
+	socket, _, err := a.tmux().Server(ctx)
+	if err != nil {
+		return nil, tmuxFailure(err)
+	}
+	path, err := a.watchLock(socket)
+	if err != nil {
+		return nil, err
+	}
+	l := lockFile(path)
+	held, err := l.TryLock()
+	if err := lockError(l, err); err != nil {
+		return nil, err
+	}
+	if !held {
+		a.say("this tmux server is watched already, by %s", lockHolder(path))
+		return nil, nil
+	}
+	defer func() { _ = l.Unlock() }()
+	note := fmt.Sprintf("pid %d since %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+	_ = os.WriteFile(path, []byte(note), 0o600) // for a message only
+	w := &panes.Watcher{Tmux: a.tmux(), Processes: panes.NewProcesses(a.runner), Tell: a.tellOfPane}
+	if err := w.Watch(ctx); err != nil {
+		return nil, tmuxFailure(err)
+	}
+	return nil, nil
+}
+
+// watchLock is the file that one watcher of a tmux server holds.
+func (a *app) watchLock(socket string) (string, error) {
+	dir := filepath.Join(a.dirs.State, engine.LocalHost, ".locks")
+	return filepath.Join(dir, fmt.Sprintf("panes-%x", sha256.Sum256([]byte(socket)))[:len("panes-")+16]), settings.MakePrivate(dir)
+}
+
+// notifyTime bounds the user's own command: the watcher waits for it.
+const notifyTime = 5 * time.Second
+
+// tellOfPane runs the user's command, which gets names in its environment, or shows a
+// message. That this fails is said, and no reason to end.
+func (a *app) tellOfPane(ctx context.Context, e panes.Event) {
+	argv := strings.Fields(a.settings.Get("panes.notify_command").Text)
+	if len(argv) == 0 {
+		if err := a.tmux().Message(ctx, e.ID); err != nil {
+			a.say("warning: cannot show a message: %v", err)
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
+	r := *a.runner
+	r.Env = append(r.Env[:len(r.Env):len(r.Env)], notifyEnvironment(e)...)
+	if err := r.Run(ctx, process.Command{Argv: argv}); err != nil {
+		a.say("warning: panes.notify_command: %v", err)
+	}
+}
+
+// notifyEnvironment is what panes.notify_command gets.
+func notifyEnvironment(e panes.Event) []string {
+	return []string{
+		"AGENT_CONTAINER_PANE=" + e.ID, "AGENT_CONTAINER_PANE_WHERE=" + e.Where, "AGENT_CONTAINER_PANE_AGENT=" + e.Agent,
+		"AGENT_CONTAINER_PANE_RUNTIME=" + e.Runtime, "AGENT_CONTAINER_PANE_STATE=" + string(e.State),
+	}
+}
+
+// panesAnswer is every pane that has an agent.
+type panesAnswer struct {
+	Panes []panes.Pane `json:"panes"`
+}
+
+func (p panesAnswer) text(w io.Writer) {
+	if len(p.Panes) == 0 {
+		return
+	}
+	table(w, []string{"PANE", "WHERE", "AGENT", "IN", "STATE"}, paneRows(p.Panes))
+}
+
+// paneRows are the cells of a table of panes.
+func paneRows(list []panes.Pane) [][]string {
+	rows := make([][]string, len(list))
+	for i, p := range list {
+		in := p.Runtime
+		if in == "" {
+			in = "host"
+		}
+		rows[i] = []string{p.ID, p.Where, p.Agent, in, string(p.State)}
+	}
+	return rows
+}
+
+// markedPanes are the panes with an agent. Where nobody watches, that is said.
+func (a *app) markedPanes(ctx context.Context) ([]panes.Pane, error) {
+	if err := a.places(); err != nil {
+		return nil, err
+	}
+	all, err := a.tmux().Panes(ctx)
+	if err != nil {
+		return nil, tmuxFailure(err)
+	}
+	socket, _, err := a.tmux().Server(ctx)
+	if err != nil {
+		return nil, tmuxFailure(err)
+	}
+	path, err := a.watchLock(socket)
+	if err != nil {
+		return nil, err
+	}
+	l := lockFile(path)
+	if free, err := l.TryLock(); err == nil && free {
+		_ = l.Unlock()
+		a.say("nobody watches this tmux server; run: tmux run-shell -b 'agent-container panes watch'")
+	}
+	return panes.Marked(all), nil
+}
+
+func (a *app) panesList(ctx context.Context, _ *ucli.Context) (any, error) {
+	list, err := a.markedPanes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		a.say("no pane has an agent")
+	}
+	return panesAnswer{list}, nil
+}
+
+// wentAnswer is the pane that somebody was brought to, if any.
+type wentAnswer struct {
+	Pane *panes.Pane `json:"pane"`
+}
+
+func (a *app) panesNext(ctx context.Context, c *ucli.Context) (any, error) {
+	list, err := a.markedPanes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	current, err := a.tmux().Current(ctx, c.String("client"))
+	if err != nil {
+		return nil, tmuxFailure(err)
+	}
+	next, ok := panes.Next(list, current)
+	if !ok {
+		a.say("no other pane waits")
+		return wentAnswer{}, nil
+	}
+	if err := a.tmux().Jump(ctx, c.String("client"), next.ID); err != nil {
+		return nil, tmuxFailure(err)
+	}
+	return wentAnswer{&next}, nil
+}

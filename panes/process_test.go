@@ -1,0 +1,175 @@
+package panes
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agent-container/agent-container/process"
+)
+
+// fakeProc is a /proc of processes that a test makes up.
+type fakeProc struct {
+	t   *testing.T
+	dir string
+}
+
+func (f fakeProc) put(pid int, comm, state string, pgrp, foreground, start int, children string, argv ...string) {
+	f.t.Helper()
+	dir := filepath.Join(f.dir, fmt.Sprint(pid))
+	stat := fmt.Sprintf("%d (%s) %s 1 %d 1 34816 %d 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0\n", pid, comm, state, pgrp, foreground, start)
+	for name, text := range map[string]string{
+		"stat": stat, "cmdline": strings.Join(argv, "\x00") + "\x00", fmt.Sprintf("task/%d/children", pid): children,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			f.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f fakeProc) processes() *Processes {
+	return &Processes{source: slashProc{f.dir}, known: map[key]*reading{}}
+}
+
+var claudeInDocker = []string{"docker", "run", "-it", "img", "claude"}
+
+// The program in front must be the leader of the foreground group, or what it has started in that group, and the shell where nothing is.
+func TestFront(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(fakeProc)
+		want string
+	}{
+		"the shell": {func(f fakeProc) { f.put(10, "zsh", "S", 10, 10, 1, "", "-zsh") }, "shell"},
+		"a job in the background": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 10, 1, "20", "-zsh")
+			f.put(20, "docker", "S", 20, 10, 2, "", claudeInDocker...)
+		}, "shell"},
+		"a runtime": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 20, 1, "20", "-zsh")
+			f.put(20, "docker", "S", 20, 20, 2, "", claudeInDocker...)
+		}, "claude docker 20"},
+		"a program with a hard name": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 20, 1, "20", "-zsh")
+			f.put(20, "a) S (b 1 2", "S", 20, 20, 2, "", "a", "claude")
+		}, "other"},
+		"a script that starts one": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 20, 1, "20", "-zsh")
+			f.put(20, "start.sh", "S", 20, 20, 2, "21", "/bin/sh", "./start.sh")
+			f.put(21, "podman", "S", 20, 20, 3, "", "podman", "run", "img", "codex")
+		}, "codex podman 21"},
+		"a child in a group of its own": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 20, 1, "20", "-zsh")
+			f.put(20, "make", "S", 20, 20, 2, "21", "make")
+			f.put(21, "docker", "S", 21, 20, 3, "", claudeInDocker...)
+		}, "other"},
+		"the end of a pipe": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 20, 1, "21", "-zsh")
+			f.put(21, "docker", "S", 20, 20, 3, "", claudeInDocker...)
+		}, "claude docker 21"},
+		"a leader that nobody has waited for": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 20, 1, "20 21", "-zsh")
+			f.put(20, "true", "Z", 20, 20, 2, "")
+			f.put(21, "docker", "S", 20, 20, 3, "", claudeInDocker...)
+		}, "claude docker 21"},
+		"the pane's own first process": {func(f fakeProc) { f.put(10, "docker", "S", 10, 10, 1, "", claudeInDocker...) }, "claude docker 10"},
+		"an agent of the host": {func(f fakeProc) {
+			f.put(10, "bash", "S", 10, 20, 1, "20", "bash")
+			f.put(20, "node", "S", 20, 20, 2, "", "node", "/usr/bin/codex")
+		}, "codex  20"},
+		"nothing":      {func(f fakeProc) { f.put(10, "bash", "S", 10, 20, 1, "", "bash") }, "none"},
+		"no terminal":  {func(f fakeProc) { f.put(10, "bash", "S", 10, -1, 1, "", "bash") }, "none"},
+		"no such pane": {func(fakeProc) {}, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fakeProc{t, t.TempDir()}
+			c.make(f)
+			got := "none"
+			switch front, ok := f.processes().front(10); {
+			case ok && front.Agent != "":
+				got = fmt.Sprintf("%s %s %d", front.Agent, front.Runtime, front.PID)
+			case ok && front.Shell:
+				got = "shell"
+			case ok:
+				got = "other"
+			}
+			if got != c.want {
+				t.Errorf("in front is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// The arguments of an agent's process must be read once, again after an exec and for a new process of the same number, and not for ever where there is no agent.
+func TestReadOnce(t *testing.T) {
+	f := fakeProc{t, t.TempDir()}
+	p := f.processes()
+	look := func(agent string, reads int) {
+		t.Helper()
+		for range 10 {
+			if err := p.begin(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := p.front(10); got.Agent != agent {
+				t.Fatalf("in front is %q, want %q", got.Agent, agent)
+			}
+		}
+		if p.Reads != reads {
+			t.Errorf("arguments were read %d times, want %d", p.Reads, reads)
+		}
+	}
+	f.put(10, "docker", "S", 10, 10, 1, "", claudeInDocker...)
+	look("claude", 1)
+	f.put(10, "docker", "S", 10, 10, 2, "", "docker", "run", "img", "codex")
+	look("codex", 2)
+	f.put(10, "podman", "S", 10, 10, 2, "", "podman", "run", "img", "pi")
+	look("pi", 3)
+	f.put(10, "docker", "S", 10, 10, 9, "", "docker", "run", "img", "bash")
+	look("", 3+maxReads)
+	if len(p.known) != 1 {
+		t.Errorf("%d processes are remembered, want the one that is there", len(p.known))
+	}
+}
+
+// A line of ps must give the same answer, as far as the joined arguments do.
+func TestParsePS(t *testing.T) {
+	const start = "Ss+  Mon Nov 30 15:00:01 2026 "
+	for line, want := range map[string]string{
+		"  20   10    20    20 " + start + "docker run -it img claude --model opus":     "20 10 20 20 docker claude docker",
+		"20 10 20 20 " + start + "/usr/bin/podman run img bash -lc mise install; codex": "20 10 20 20 podman codex podman",
+		"20 10 20 20 " + start + "docker run -e MOTD=hello big world img claude":        "20 10 20 20 docker  ",
+		"20 10 20 20 " + start + "node /usr/bin/pi -p":                                  "20 10 20 20 node pi ",
+		"20 10 20 -1 " + start + "-zsh":                                                 "20 10 20 -1 -zsh  ",
+		"20 10 20 20 " + start:                                                          "not understood",
+		"PID PPID PGID TPGID " + start + "x":                                            "not understood",
+		"":                                                                              "not understood",
+	} {
+		p, parent, f, ok := parsePS(line)
+		got := fmt.Sprint(p.pid, " ", parent, " ", p.pgrp, " ", p.foreground, " ", p.comm, " ", f.Agent, " ", f.Runtime)
+		if !ok {
+			got = "not understood"
+		}
+		if got != want {
+			t.Errorf("%q:\n%q, want\n%q", line, got, want)
+		}
+	}
+}
+
+// The ps that is installed must print what is read.
+func TestInstalledPS(t *testing.T) {
+	s := &psSource{runner: &process.Runner{}}
+	if err := s.refresh(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	me, err := s.process(os.Getpid())
+	exact, err2 := slashProc{"/proc"}.process(os.Getpid())
+	if err != nil || err2 == nil && (me.pgrp != exact.pgrp || me.foreground != exact.foreground) {
+		t.Errorf("this process is %+v, %v; /proc has %+v, %v", me, err, exact, err2)
+	}
+}

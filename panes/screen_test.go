@@ -1,0 +1,52 @@
+package panes
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// Every screen of a real agent under testdata/screens, AGENT-WHAT.STATE, must be read as its state.
+func TestScreens(t *testing.T) {
+	files, err := filepath.Glob("testdata/screens/*")
+	if err != nil || len(files) < 12 {
+		t.Fatalf("%d screens, %v", len(files), err)
+	}
+	for _, file := range files {
+		screen, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		agent, _, _ := strings.Cut(filepath.Base(file), "-")
+		want := spec.ScreenState(strings.TrimPrefix(filepath.Ext(file), "."))
+		if got := stateOf(agent, string(screen), ""); got != want {
+			t.Errorf("%s is read as %q:\n%s", file, got, screen)
+		}
+	}
+}
+
+// A screen that no rule knows must leave the state as it was, and an agent without rules have none.
+func TestUnknownScreens(t *testing.T) {
+	for _, screen := range []string{"", "\n\n", "half drawn", "a text about esc to interrupt\n1\n2\n3\n4\n5\n6\n7\n8\n9"} {
+		if got := stateOf("claude", screen, spec.ScreenWorking); got != spec.ScreenWorking {
+			t.Errorf("%q is read as %q", screen, got)
+		}
+		if got := stateOf("pi", screen, ""); got != "" {
+			t.Errorf("%q of an agent without rules is read as %q", screen, got)
+		}
+	}
+}
+
+// Rules must have a state of the table and look at some lines.
+func TestScreenRules(t *testing.T) {
+	for agent, rules := range screenRules {
+		for _, r := range rules {
+			if r.Lines < 1 || r.State != spec.ScreenWorking && r.State != spec.ScreenWaiting && r.State != spec.ScreenIdle {
+				t.Errorf("%s has the rule %+v", agent, r.ScreenRule)
+			}
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package panes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agent-container/agent-container/process"
+	"github.com/agent-container/agent-container/spec"
+)
+
+// The marks: options of a pane, for a status line or a border.
+const (
+	MarkAgent   = "@agent"
+	MarkRuntime = "@agent_container" // the runtime, where the agent runs in a container
+	MarkState   = "@agent_state"
+)
+
+var marks = []string{MarkAgent, MarkRuntime, MarkState}
+
+// NameOption is the user's own: the agent of a pane whose arguments do not tell, such as
+// one that was started by hand in a shell in a container.
+const NameOption = "@agent_is"
+
+// Tmux asks the user's tmux server, the one of $TMUX or else the default one.
+type Tmux struct {
+	Runner *process.Runner
+	Socket string // another server's, for tests; "" for the user's
+}
+
+// NoServerError says that no tmux server answers.
+type NoServerError struct{ cause error }
+
+func (e *NoServerError) Error() string { return "no tmux server answers: " + e.cause.Error() }
+func (e *NoServerError) Unwrap() error { return e.cause }
+
+// patience bounds a call of tmux.
+const patience = 5 * time.Second
+
+func (t Tmux) call(ctx context.Context, words ...string) (string, error) {
+	argv := t.argv()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out, err := t.Runner.Output(ctx, process.Command{Argv: append(argv, words...)})
+	if err != nil {
+		return string(out), tmuxError(err)
+	}
+	return string(out), nil
+}
+
+// argv is how tmux is called: with -u, for else it writes _ for what is not ASCII
+// where no locale says UTF-8.
+func (t Tmux) argv() []string {
+	if t.Socket != "" {
+		return []string{"tmux", "-u", "-S", t.Socket}
+	}
+	return []string{"tmux", "-u"}
+}
+
+// tmuxError finds out whether there is a server at all.
+func tmuxError(err error) error {
+	var exit *process.ExitError
+	if errors.Is(err, process.ErrNotFound) {
+		return &NoServerError{err}
+	}
+	if errors.As(err, &exit) {
+		for _, said := range []string{"no server running", "error connecting", "server exited", "lost server"} {
+			if strings.Contains(exit.Stderr, said) {
+				return &NoServerError{err}
+			}
+		}
+	}
+	return err
+}
+
+// Pane is a pane as tmux lists it, with its marks.
+type Pane struct {
+	ID      string           `json:"pane"`  // %N
+	Where   string           `json:"where"` // SESSION:WINDOW.PANE
+	Agent   string           `json:"agent"`
+	Runtime string           `json:"runtime,omitempty"` // none on the host itself
+	State   spec.ScreenState `json:"state,omitempty"`   // none where the screen has no rules
+	InView  bool             `json:"in_view"`
+
+	PID      int   `json:"-"` // of its first process
+	activity int64 // of its window, in seconds
+	marked   bool
+	named    string // by the user
+}
+
+// paneFormat is what parsePane reads. What a user or a program can name stands last.
+const paneFormat = "#{pane_id} #{pane_pid} #{pane_dead} #{pane_active}#{window_active}#{window_zoomed_flag} #{session_attached} #{window_activity} [#{" +
+	MarkAgent + "}] [#{" + MarkRuntime + "}] [#{" + MarkState + "}] [#{" + NameOption + "}] #{session_name}:#{window_index}.#{pane_index}"
+
+// Panes returns all panes of the server, each once.
+func (t Tmux) Panes(ctx context.Context) ([]Pane, error) {
+	out, err := t.call(ctx, "list-panes", "-a", "-F", paneFormat)
+	if err != nil {
+		return nil, err
+	}
+	var panes []Pane
+	at := map[string]int{}
+	for line := range strings.Lines(out) {
+		p, ok := parsePane(strings.TrimSuffix(line, "\n"))
+		if !ok {
+			continue
+		}
+		// A window that is linked into several sessions is listed with each.
+		if i, twice := at[p.ID]; twice {
+			panes[i].InView = panes[i].InView || p.InView
+			continue
+		}
+		at[p.ID] = len(panes)
+		panes = append(panes, p)
+	}
+	return panes, nil
+}
+
+// parsePane reads a line of paneFormat. A mark that is not one of ours is none: its
+// name may be an option that somebody has set on a window for a purpose of his own.
+func parsePane(line string) (Pane, bool) {
+	f := strings.SplitN(line, " ", 11)
+	if len(f) < 11 || !paneID.MatchString(f[0]) || len(f[3]) != 3 || f[2] == "1" {
+		return Pane{}, false
+	}
+	p := Pane{ID: f[0], Where: spec.Printable(f[10], 200)}
+	p.PID, _ = strconv.Atoi(f[1])
+	attached, _ := strconv.Atoi(f[4])
+	p.activity, _ = strconv.ParseInt(f[5], 10, 64)
+	p.InView = attached > 0 && f[3][1] == '1' && (f[3][0] == '1' || f[3][2] != '1')
+	p.marked = f[6] != "[]" || f[7] != "[]" || f[8] != "[]"
+	if agent := strings.Trim(f[6], "[]"); slices.Contains(spec.AgentNames(), agent) {
+		p.Agent, p.Runtime, p.State = agent, strings.Trim(f[7], "[]"), spec.ScreenState(strings.Trim(f[8], "[]"))
+	}
+	if named := strings.Trim(f[9], "[]"); slices.Contains(spec.AgentNames(), named) {
+		p.named = named
+	}
+	return p, p.PID > 0
+}
+
+// mark sets the marks of a pane, and takes away those that are "".
+func (t Tmux) mark(ctx context.Context, pane string, l life) error {
+	var words []string
+	for i, value := range []string{l.Agent, l.Runtime, string(l.State)} {
+		if i > 0 {
+			words = append(words, ";")
+		}
+		words = append(words, "set-option", "-p")
+		if value == "" {
+			words = append(words, "-u", "-t", pane, marks[i])
+		} else {
+			words = append(words, "-t", pane, marks[i], value)
+		}
+	}
+	_, err := t.call(ctx, words...)
+	return err
+}
+
+// screens returns what is to be seen in panes, in one call.
+func (t Tmux) screens(ctx context.Context, panes []string) map[string]string {
+	seen := map[string]string{}
+	if len(panes) == 0 {
+		return seen
+	}
+	separator := rand.Text() + " " // no screen can have it
+	var words []string
+	for i, id := range panes {
+		// Its number, for in "%3" tmux sees a time.
+		words = append(words, "display-message", "-p", separator+strconv.Itoa(i), ";", "capture-pane", "-p", "-t", id, ";")
+	}
+	// Where a pane has gone meanwhile tmux stops: the others are read the next time.
+	out, _ := t.call(ctx, words[:len(words)-1]...)
+	for _, part := range strings.Split(out, separator)[min(1, strings.Count(out, separator)):] {
+		number, screen, _ := strings.Cut(part, "\n")
+		if i, err := strconv.Atoi(number); err == nil && i < len(panes) {
+			seen[panes[i]] = screen
+		}
+	}
+	return seen
+}
+
+// Message shows on every client which state the agent of a pane is in. The text is
+// put together by tmux, from names that are not read again as formats.
+func (t Tmux) Message(ctx context.Context, pane string) error {
+	out, err := t.call(ctx, "list-clients", "-F", "#{client_name}")
+	for client := range strings.Lines(out) {
+		text := "#{" + MarkAgent + "} is #{" + MarkState + "}: #{session_name}:#{window_index}.#{pane_index}"
+		_, one := t.call(ctx, "display-message", "-d", "4000", "-c", strings.TrimSpace(client), "-t", pane, text)
+		err = errors.Join(err, one)
+	}
+	return err
+}
+
+var paneID = regexp.MustCompile(`^%[0-9]{1,9}$`)
+
+// ValidID reports whether id is of the form of a pane's, %N.
+func ValidID(id string) bool { return paneID.MatchString(id) }
+
+// NoPaneError says that the server has no such pane.
+type NoPaneError struct{ ID string }
+
+func (e *NoPaneError) Error() string { return "tmux has no pane " + e.ID }
+
+// Pane returns one pane.
+func (t Tmux) Pane(ctx context.Context, id string) (Pane, error) {
+	panes, err := t.Panes(ctx)
+	if err != nil {
+		return Pane{}, err
+	}
+	i := slices.IndexFunc(panes, func(p Pane) bool { return p.ID == id })
+	if i < 0 {
+		return Pane{}, &NoPaneError{id}
+	}
+	return panes[i], nil
+}
+
+// Server is the socket and the process of the server.
+func (t Tmux) Server(ctx context.Context) (socket string, pid int, err error) {
+	out, err := t.call(ctx, "display-message", "-p", "#{pid} #{socket_path}")
+	if err != nil {
+		return "", 0, err
+	}
+	number, socket, _ := strings.Cut(strings.TrimSpace(out), " ")
+	pid, err = strconv.Atoi(number)
+	return socket, pid, err
+}
+
+// Current is the pane that a client shows, or, with client "", the one that tmux takes
+// for the current one.
+func (t Tmux) Current(ctx context.Context, client string) (string, error) {
+	words := []string{"display-message", "-p"}
+	if client != "" {
+		words = append(words, "-c", client)
+	}
+	out, err := t.call(ctx, append(words, "#{pane_id}")...)
+	return strings.TrimSpace(out), err
+}
+
+// Jump brings a pane in front of a client, or, with client "", of the current one.
+func (t Tmux) Jump(ctx context.Context, client, pane string) error {
+	words := []string{"select-window", "-t", pane, ";", "select-pane", "-t", pane}
+	if _, err := t.call(ctx, words...); err != nil {
+		return err
+	}
+	words = []string{"switch-client"}
+	if client != "" {
+		words = append(words, "-c", client)
+	}
+	_, err := t.call(ctx, append(words, "-t", pane)...)
+	return err
+}
+
+// Popup runs argv in a popup of a client and returns when it is closed.
+func (t Tmux) Popup(ctx context.Context, client string, argv []string) error {
+	words := append(t.argv(), "display-popup", "-E", "-w", "80%", "-h", "60%")
+	if client != "" {
+		words = append(words, "-c", client)
+	}
+	// No shell: with more than one word tmux runs them as they are.
+	err := t.Runner.Run(ctx, process.Command{Argv: append(append(words, "--"), argv...)})
+	if err != nil {
+		return tmuxError(err)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package panes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agent-container/agent-container/spec"
+)
+
+// How often is looked. A look at the processes in front is some reads of /proc. Every
+// fourth one asks tmux for its panes and for screens, and every one whose server has
+// started or lost a process, as it does for a pane, asks for the panes.
+const (
+	lookEvery = 450 * time.Millisecond
+	askEvery  = 4
+)
+
+// maxFailures is how often in a row a server that is there may not answer.
+const maxFailures = 20
+
+// Event is a pane that is not in view and whose agent now waits or is idle.
+type Event struct{ Pane }
+
+// Watcher keeps the marks of a tmux server's panes.
+type Watcher struct {
+	Tmux      Tmux
+	Processes *Processes
+	Tell      func(context.Context, Event)
+
+	panes    []Pane
+	lives    map[string]life
+	screened map[string]int64 // when a pane's screen was read, in seconds
+	server   int
+	children []int // of the server
+	looks    int
+	failures int
+}
+
+// Watch keeps the marks until ctx ends, and then removes them, or until the server
+// has ended, which is no error.
+func (w *Watcher) Watch(ctx context.Context) error {
+	_, server, err := w.Tmux.Server(ctx)
+	if err != nil {
+		return err
+	}
+	w.server = server
+	w.lives, w.screened = map[string]life{}, map[string]int64{}
+	if err := w.clear(ctx); err != nil {
+		return w.over(ctx, err)
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		_ = w.clear(last) // of a server that has ended there are none
+	}()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if err := w.look(ctx, time.Now()); err != nil {
+			if w.failures++; w.failures > maxFailures || w.ended(ctx, err) {
+				return w.over(ctx, err)
+			}
+		} else {
+			w.failures = 0
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// ended reports whether err is the end of the server, or another one has its socket.
+func (w *Watcher) ended(ctx context.Context, err error) bool {
+	var none *NoServerError
+	if !errors.As(err, &none) {
+		return false
+	}
+	_, now, err := w.Tmux.Server(ctx)
+	return err == nil && now != w.server || errors.As(err, &none)
+}
+
+func (w *Watcher) over(ctx context.Context, err error) error {
+	if ctx.Err() == nil && w.ended(ctx, err) {
+		return nil
+	}
+	return err
+}
+
+// clear removes every mark, also those that another watcher has left.
+func (w *Watcher) clear(ctx context.Context) error {
+	panes, err := w.Tmux.Panes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range panes {
+		if p.marked {
+			err = errors.Join(err, w.Tmux.mark(ctx, p.ID, life{}))
+		}
+	}
+	return err
+}
+
+// look is one round: panes, processes in front, marks, screens.
+func (w *Watcher) look(ctx context.Context, now time.Time) error {
+	if err := w.Processes.begin(ctx); err != nil {
+		return err
+	}
+	asks := w.looks%askEvery == 0
+	children := w.Processes.source.children(w.server)
+	if asks || !slices.Equal(children, w.children) {
+		panes, err := w.Tmux.Panes(ctx)
+		if err != nil {
+			return err
+		}
+		w.panes, w.children = panes, children
+		w.forget()
+	}
+	w.looks++
+	var failed error
+	for _, p := range w.panes {
+		f, ok := w.Processes.front(p.PID)
+		if !ok {
+			continue // between two programs; the next look sees
+		}
+		was := w.lives[p.ID]
+		is := was.next(f.called(p.named), now)
+		failed = errors.Join(failed, w.set(ctx, p.ID, was, is))
+	}
+	if asks {
+		failed = errors.Join(failed, w.readScreens(ctx, now))
+	}
+	return failed
+}
+
+// set keeps the life of a pane, and its marks where they differ.
+func (w *Watcher) set(ctx context.Context, id string, was, is life) error {
+	if was.Agent != is.Agent || was.Runtime != is.Runtime || was.State != is.State {
+		if err := w.Tmux.mark(ctx, id, is); err != nil {
+			return err // tried again at the next look, from the same life
+		}
+	}
+	if is.key != was.key {
+		delete(w.screened, id)
+	}
+	if is.Agent == "" {
+		delete(w.lives, id)
+		return nil
+	}
+	w.lives[id] = is
+	return nil
+}
+
+// forget drops what is known of panes that are gone.
+func (w *Watcher) forget() {
+	there := map[string]bool{}
+	for _, p := range w.panes {
+		there[p.ID] = true
+	}
+	for id := range w.lives {
+		if !there[id] {
+			delete(w.lives, id)
+			delete(w.screened, id)
+		}
+	}
+}
+
+// readScreens reads the states of agents in front, where anything has been written
+// in the window since the last time.
+func (w *Watcher) readScreens(ctx context.Context, now time.Time) error {
+	var ids []string
+	for _, p := range w.panes {
+		l := w.lives[p.ID]
+		if read, ok := w.screened[p.ID]; l.inFront && screenRules[l.Agent] != nil && (!ok || p.activity >= read) {
+			ids = append(ids, p.ID)
+		}
+	}
+	seen := w.Tmux.screens(ctx, ids)
+	var failed error
+	for _, p := range w.panes {
+		screen, ok := seen[p.ID]
+		if !ok {
+			continue
+		}
+		was := w.lives[p.ID]
+		is := was
+		is.State = stateOf(was.Agent, screen, was.State)
+		if err := w.set(ctx, p.ID, was, is); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		w.screened[p.ID] = now.Unix()
+		if called(was.State, is.State, p.InView) {
+			w.tell(ctx, p, is)
+		}
+	}
+	return failed
+}
+
+func (w *Watcher) tell(ctx context.Context, p Pane, l life) {
+	if w.Tell == nil {
+		return
+	}
+	p.Agent, p.Runtime, p.State = l.Agent, l.Runtime, l.State
+	w.Tell(ctx, Event{p})
+}
+
+// Next is the pane after current, in order and around, whose agent waits for an
+// answer; ok is false when none does.
+func Next(panes []Pane, current string) (next Pane, ok bool) {
+	at := 0
+	for i, p := range panes {
+		if p.ID == current {
+			at = i + 1
+		}
+	}
+	for i := range panes {
+		if p := panes[(at+i)%len(panes)]; p.State == spec.ScreenWaiting && p.ID != current {
+			return p, true
+		}
+	}
+	return Pane{}, false
+}
+
+// Marked are the panes that have an agent.
+func Marked(panes []Pane) []Pane {
+	list := []Pane{}
+	for _, p := range panes {
+		if p.Agent != "" {
+			list = append(list, p)
+		}
+	}
+	return list
+}
