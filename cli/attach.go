@@ -64,6 +64,9 @@ func (a *app) attach(ctx context.Context, c *ucli.Context) (any, error) {
 	if session {
 		remote = tmuxAttach(window)
 	}
+	if session && !prints {
+		defer a.showInPane(ctx, e, s)()
+	}
 	if via == "exec" {
 		return a.attachByExec(ctx, e, s, remote, session)
 	}

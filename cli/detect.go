@@ -120,7 +120,7 @@ func (a *app) detectPane(ctx context.Context, id string, answer *detectAnswer) e
 	if err != nil {
 		return tmuxFailure(err)
 	}
-	front, err := panes.NewProcesses(a.runner).Front(ctx, pane.PID)
+	front, err := panes.NewProcesses(a.runner).Front(ctx, pane)
 	if err != nil {
 		return fail(exitFailed, "run: agent-container detect --all", "%w", err)
 	}

@@ -16,6 +16,7 @@ type life struct {
 	inFront bool      // the agent's program is in front
 	behind  time.Time // since when it is not
 	key     key
+	nested  bool
 }
 
 // next is the life after a look at the pane.
@@ -30,7 +31,7 @@ type life struct {
 func (l life) next(f Front, now time.Time) life {
 	switch {
 	case f.Agent != "":
-		n := life{Found: f.Found, State: l.State, inFront: true, key: f.key}
+		n := life{Found: f.Found, State: l.State, inFront: true, key: f.key, nested: f.nested}
 		if l.Agent != f.Agent || l.key != f.key {
 			n.State = "" // another one: its screen has not been read
 		}

@@ -71,7 +71,7 @@ const maxReads = 3
 func NewProcesses(r *process.Runner) *Processes {
 	p := &Processes{source: slashProc{"/proc"}, known: map[key]*reading{}}
 	if _, err := p.source.process(os.Getpid()); err != nil {
-		p.source = &psSource{runner: r}
+		p.source = &psSource{runner: r, arguments: exactArguments}
 	}
 	return p
 }
@@ -116,7 +116,10 @@ type Front struct {
 	Found
 	PID   int
 	Shell bool // the terminal's first process itself, or another shell
-	key   key
+
+	key    key
+	group  int  // the process group in front
+	nested bool // its screen is that of a tmux in the container
 }
 
 // shells are the programs behind whose prompt no agent is.
@@ -148,10 +151,10 @@ func (p *Processes) front(pid int) (Front, bool) {
 		return Front{}, false
 	}
 	if found, in, ok := p.below(leader, 0); ok {
-		return Front{Found: found, PID: in.pid, key: in.key()}, true
+		return Front{Found: found, PID: in.pid, key: in.key(), group: first.foreground}, true
 	}
 	shell := leader.pid == pid || slices.Contains(shells, strings.TrimPrefix(leader.comm, "-"))
-	return Front{PID: leader.pid, Shell: shell, key: leader.key()}, true
+	return Front{PID: leader.pid, Shell: shell, key: leader.key(), group: first.foreground}, true
 }
 
 // called is f with the agent that the user has named for its pane, where arguments tell
@@ -209,16 +212,22 @@ func (p *Processes) read(q proc) Found {
 	return r.found
 }
 
-// Front is what is in front of the terminal whose first process is pid.
-func (p *Processes) Front(ctx context.Context, pid int) (Front, error) {
+// Front is what is in front of a pane.
+func (p *Processes) Front(ctx context.Context, pane Pane) (Front, error) {
 	if err := p.begin(ctx); err != nil {
 		return Front{}, err
 	}
-	f, ok := p.front(pid)
+	f, ok := p.inPane(pane)
 	if !ok {
-		return Front{}, fmt.Errorf("cannot see what is in front of the terminal of process %d", pid)
+		return Front{}, fmt.Errorf("cannot see what is in front of the terminal of process %d", pane.PID)
 	}
 	return f, nil
+}
+
+// inPane is what processes say of a pane, and where they say nothing an attach or the user.
+func (p *Processes) inPane(pane Pane) (Front, bool) {
+	f, ok := p.front(pane.PID)
+	return p.shows(f, pane.attached).called(pane.named), ok
 }
 
 // begin starts a round of looks; what the last one has not met is forgotten.

@@ -163,7 +163,7 @@ func TestParsePS(t *testing.T) {
 
 // The ps that is installed must print what is read.
 func TestInstalledPS(t *testing.T) {
-	s := &psSource{runner: &process.Runner{}}
+	s := &psSource{runner: &process.Runner{}, arguments: exactArguments}
 	if err := s.refresh(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,14 @@ import (
 )
 
 // psSource is the source where there is no /proc: one ps a round. It joins arguments
-// with blanks, so that a flag's value with a blank in it can hide an agent.
+// with blanks, so that a flag's value with a blank in it can hide an agent; where the
+// system tells the arguments themselves, those are read.
 type psSource struct {
-	runner *process.Runner
-	table  map[int]proc
-	below  map[int][]int
-	found  map[int]Found // the arguments themselves are not kept from one round to the next
+	runner    *process.Runner
+	arguments func(pid int) ([]string, error)
+	table     map[int]proc
+	below     map[int][]int
+	found     map[int]Found // the arguments themselves are not kept from one round to the next
 }
 
 // psArgv asks for what parsePS reads. The start is five words.
@@ -73,7 +75,12 @@ func (s *psSource) process(pid int) (proc, error) {
 
 func (s *psSource) children(pid int) []int { return s.below[pid] }
 
-func (s *psSource) agent(p proc) (Found, error) { return s.found[p.pid], nil }
+func (s *psSource) agent(p proc) (Found, error) {
+	if argv, err := s.arguments(p.pid); err == nil {
+		return foundIn(argv), nil
+	}
+	return s.found[p.pid], nil // the next best
+}
 
 func (s *psSource) pids() ([]int, error) {
 	var pids []int

@@ -73,12 +73,16 @@ func (s slashProc) agent(p proc) (Found, error) {
 	if err != nil || len(b) == 0 {
 		return Found{}, cause(err)
 	}
-	argv := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+	return foundIn(strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")), nil
+}
+
+// foundIn is the agent of exact arguments, in a container or on the host.
+func foundIn(argv []string) Found {
 	if agent, runtime, ok := recognise.Recognise(argv); ok {
-		return Found{agent, runtime}, nil
+		return Found{agent, runtime}
 	}
 	agent, _ := recognise.Host(argv)
-	return Found{Agent: agent}, nil
+	return Found{Agent: agent}
 }
 
 func (s slashProc) pids() ([]int, error) {

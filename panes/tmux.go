@@ -91,11 +91,12 @@ type Pane struct {
 	activity int64 // of its window, in seconds
 	marked   bool
 	named    string // by the user
+	attached attached
 }
 
 // paneFormat is what parsePane reads. What a user or a program can name stands last.
 const paneFormat = "#{pane_id} #{pane_pid} #{pane_dead} #{pane_active}#{window_active}#{window_zoomed_flag} #{session_attached} #{window_activity} [#{" +
-	MarkAgent + "}] [#{" + MarkRuntime + "}] [#{" + MarkState + "}] [#{" + NameOption + "}] #{session_name}:#{window_index}.#{pane_index}"
+	MarkAgent + "}] [#{" + MarkRuntime + "}] [#{" + MarkState + "}] [#{" + NameOption + "}] [#{" + AttachedOption + "}] #{session_name}:#{window_index}.#{pane_index}"
 
 // Panes returns all panes of the server, each once.
 func (t Tmux) Panes(ctx context.Context) ([]Pane, error) {
@@ -124,11 +125,11 @@ func (t Tmux) Panes(ctx context.Context) ([]Pane, error) {
 // parsePane reads a line of paneFormat. A mark that is not one of ours is none: its
 // name may be an option that somebody has set on a window for a purpose of his own.
 func parsePane(line string) (Pane, bool) {
-	f := strings.SplitN(line, " ", 11)
-	if len(f) < 11 || !paneID.MatchString(f[0]) || len(f[3]) != 3 || f[2] == "1" {
+	f := strings.SplitN(line, " ", 12)
+	if len(f) < 12 || !paneID.MatchString(f[0]) || len(f[3]) != 3 || f[2] == "1" {
 		return Pane{}, false
 	}
-	p := Pane{ID: f[0], Where: spec.Printable(f[10], 200)}
+	p := Pane{ID: f[0], Where: spec.Printable(f[11], 200)}
 	p.PID, _ = strconv.Atoi(f[1])
 	attached, _ := strconv.Atoi(f[4])
 	p.activity, _ = strconv.ParseInt(f[5], 10, 64)
@@ -140,6 +141,7 @@ func parsePane(line string) (Pane, bool) {
 	if named := strings.Trim(f[9], "[]"); slices.Contains(spec.AgentNames(), named) {
 		p.named = named
 	}
+	p.attached = parseAttached(strings.Trim(f[10], "[]"))
 	return p, p.PID > 0
 }
 

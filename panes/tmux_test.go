@@ -185,7 +185,7 @@ func TestFrontOfAPane(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := NewProcesses(s.tmux.Runner).Front(context.Background(), p.PID)
+		f, err := NewProcesses(s.tmux.Runner).Front(context.Background(), p)
 		if err == nil && f.Found == (Found{"claude", "docker"}) && f.PID > 0 {
 			return
 		}
@@ -259,7 +259,7 @@ func TestNamedByHand(t *testing.T) {
 func TestMarksByPS(t *testing.T) {
 	s := newServer(t)
 	pane := s.pane()
-	w := &Watcher{Tmux: s.tmux, Processes: &Processes{source: &psSource{runner: s.tmux.Runner}, known: map[key]*reading{}}}
+	w := &Watcher{Tmux: s.tmux, Processes: &Processes{source: &psSource{runner: s.tmux.Runner, arguments: exactArguments}, known: map[key]*reading{}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Watch(ctx) }()
@@ -278,15 +278,15 @@ func TestMarksByPS(t *testing.T) {
 // A pane's line must be read whatever its session is called, and marks of others be none.
 func TestParsePane(t *testing.T) {
 	for line, want := range map[string]string{
-		"%3 42 0 110 1 1796051952 [claude] [docker] [idle] [] my work:0.1": "%3 42 my work:0.1 claude docker idle true",
-		"%3 42 0 010 1 1 [claude] [] [] [] a:0.1":                          "%3 42 a:0.1 claude   true",
-		"%3 42 0 011 1 1 [claude] [] [] [] a:0.1":                          "%3 42 a:0.1 claude   false",
-		"%3 42 0 110 0 1 [codex] [] [] [] a:0.1":                           "%3 42 a:0.1 codex   false",
-		"%3 42 0 110 1 1 [somebody's] [docker] [idle] [] a:0.1":            "%3 42 a:0.1    true",
-		"%3 42 1 110 1 1 [claude] [] [] [] a:0.1":                          "none",
-		"%3;x 42 0 110 1 1 [claude] [] [] [] a:0.1":                        "none",
-		"%3 0 0 110 1 1 [claude] [] [] [] a:0.1":                           "none",
-		"":                                                                 "none",
+		"%3 42 0 110 1 1796051952 [claude] [docker] [idle] [] [] my work:0.1": "%3 42 my work:0.1 claude docker idle true",
+		"%3 42 0 010 1 1 [claude] [] [] [] [] a:0.1":                          "%3 42 a:0.1 claude   true",
+		"%3 42 0 011 1 1 [claude] [] [] [] [] a:0.1":                          "%3 42 a:0.1 claude   false",
+		"%3 42 0 110 0 1 [codex] [] [] [] [] a:0.1":                           "%3 42 a:0.1 codex   false",
+		"%3 42 0 110 1 1 [somebody's] [docker] [idle] [] [] a:0.1":            "%3 42 a:0.1    true",
+		"%3 42 1 110 1 1 [claude] [] [] [] [] a:0.1":                          "none",
+		"%3;x 42 0 110 1 1 [claude] [] [] [] [] a:0.1":                        "none",
+		"%3 0 0 110 1 1 [claude] [] [] [] [] a:0.1":                           "none",
+		"": "none",
 	} {
 		p, ok := parsePane(line)
 		got := fmt.Sprint(p.ID, " ", p.PID, " ", p.Where, " ", p.Agent, " ", p.Runtime, " ", p.State, " ", p.InView)

@@ -122,12 +122,12 @@ func (w *Watcher) look(ctx context.Context, now time.Time) error {
 	w.looks++
 	var failed error
 	for _, p := range w.panes {
-		f, ok := w.Processes.front(p.PID)
+		f, ok := w.Processes.inPane(p)
 		if !ok {
 			continue // between two programs; the next look sees
 		}
 		was := w.lives[p.ID]
-		is := was.next(f.called(p.named), now)
+		is := was.next(f, now)
 		failed = errors.Join(failed, w.set(ctx, p.ID, was, is))
 	}
 	if asks {
@@ -186,6 +186,9 @@ func (w *Watcher) readScreens(ctx context.Context, now time.Time) error {
 			continue
 		}
 		was := w.lives[p.ID]
+		if was.nested {
+			screen = withoutStatus(screen)
+		}
 		is := was
 		is.State = stateOf(was.Agent, screen, was.State)
 		if err := w.set(ctx, p.ID, was, is); err != nil {

@@ -1,0 +1,28 @@
+package panes
+
+import (
+	"testing"
+	"time"
+)
+
+// Behind another program an agent must keep its row for about half a minute and then lose it; back in front before that it must keep it.
+func TestHalfAMinute(t *testing.T) {
+	s := newServer(t)
+	s.watch(nil)
+	left, back := s.pane(), s.pane()
+	for _, pane := range []string{left, back} {
+		s.types(pane, "docker run img claude; editor; claude")
+		s.within(patient, pane, "claude|docker|")
+		s.types(pane, "end")
+		s.within(patient, pane, "claude||")
+	}
+	begun := time.Now()
+	s.types(back, "end") // claude of the host, in time
+	s.within(Behind+patient, left, "||")
+	if took := time.Since(begun); took < Behind-patient {
+		t.Errorf("the row was gone after %v", took)
+	}
+	if got := s.marks(back); got != "claude||" {
+		t.Errorf("in front again, the marks are %q", got)
+	}
+}
