@@ -32,36 +32,64 @@ func panesCommand() command {
 }
 
 // panesWatch keeps the marks. What is written to stdout would cover a pane of whoever
-// starts it from tmux.conf: there is nothing.
+// starts it from tmux.conf, and stderr goes nowhere there: tmux shows why it fails.
 func (a *app) panesWatch(ctx context.Context, _ *ucli.Context) (any, error) {
-	if err := a.config(); err != nil {
-		return nil, err
+	err := a.watchPanes(ctx)
+	if err != nil && !a.errTerminal && a.env("TMUX") != "" && context.Cause(ctx) == nil {
+		if shown := a.tmux().Say(ctx, "agent-container panes watch: "+err.Error()); shown != nil {
+			a.say("warning: cannot show the error in tmux: %v", shown)
+		}
+	}
+	return nil, err
+}
+
+func (a *app) watchPanes(ctx context.Context) error {
+	if err := a.userConfig(); err != nil {
+		return err
 	}
 	socket, _, err := a.tmux().Server(ctx)
 	if err != nil {
-		return nil, tmuxFailure(err)
+		return tmuxFailure(err)
 	}
 	path, err := a.watchLock(socket)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l := lockFile(path)
-	held, err := l.TryLock()
-	if err := lockError(l, err); err != nil {
-		return nil, err
-	}
-	if !held {
+	// "panes list" holds it for a moment, and the watcher of a server that has just
+	// ended for some more.
+	within, cancel := context.WithTimeout(ctx, watchLockTime)
+	defer cancel()
+	held, err := l.TryLockContext(within, 100*time.Millisecond)
+	switch {
+	case context.Cause(ctx) != nil:
+		return context.Cause(ctx)
+	case within.Err() == nil && lockError(l, err) != nil:
+		return lockError(l, err)
+	case !held:
 		a.say("this tmux server is watched already, by %s", lockHolder(path))
-		return nil, nil
+		return nil
 	}
 	defer func() { _ = l.Unlock() }()
 	note := fmt.Sprintf("pid %d since %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 	_ = os.WriteFile(path, []byte(note), 0o600) // for a message only
 	w := &panes.Watcher{Tmux: a.tmux(), Processes: panes.NewProcesses(a.runner), Tell: a.tellOfPane}
 	if err := w.Watch(ctx); err != nil {
-		return nil, tmuxFailure(err)
+		return tmuxFailure(err)
 	}
-	return nil, nil
+	return nil
+}
+
+const watchLockTime = 3 * time.Second
+
+// userConfig reads directories and the user's own settings: what watches all panes must
+// not depend on the project in whose directory the tmux server was started.
+func (a *app) userConfig() error {
+	err := a.places()
+	if err == nil {
+		a.settings, err = settings.Load(a.dirs.Config, "", a.settingVariable)
+	}
+	return err
 }
 
 // watchLock is the file that one watcher of a tmux server holds.
@@ -70,30 +98,36 @@ func (a *app) watchLock(socket string) (string, error) {
 	return filepath.Join(dir, fmt.Sprintf("panes-%x", sha256.Sum256([]byte(socket)))[:len("panes-")+16]), settings.MakePrivate(dir)
 }
 
-// notifyTime bounds the user's own command: the watcher waits for it.
+// notifyTime bounds the user's own command: the next one waits for it.
 const notifyTime = 5 * time.Second
 
 // tellOfPane runs the user's command, which gets names in its environment, or shows a
-// message. That this fails is said, and no reason to end.
-func (a *app) tellOfPane(ctx context.Context, e panes.Event) {
+// message, in which a command that fails is named.
+func (a *app) tellOfPane(ctx context.Context, p panes.Pane) {
 	argv := strings.Fields(a.settings.Get("panes.notify_command").Text)
 	if len(argv) == 0 {
-		if err := a.tmux().Message(ctx, e.ID); err != nil {
+		if err := a.tmux().Message(ctx, p.ID); err != nil {
 			a.say("warning: cannot show a message: %v", err)
 		}
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, notifyTime)
+	within, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
 	r := *a.runner
-	r.Env = append(r.Env[:len(r.Env):len(r.Env)], notifyEnvironment(e)...)
-	if err := r.Run(ctx, process.Command{Argv: argv}); err != nil {
-		a.say("warning: panes.notify_command: %v", err)
+	r.Env = append(r.Env[:len(r.Env):len(r.Env)], notifyEnvironment(p)...)
+	err := r.Run(within, process.Command{Argv: argv})
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	a.say("warning: panes.notify_command: %v", err)
+	text := fmt.Sprintf("%s is %s: %s; panes.notify_command: %v", p.Agent, p.State, p.Where, err)
+	if err := a.tmux().Say(ctx, text); err != nil {
+		a.say("warning: cannot show a message: %v", err)
 	}
 }
 
 // notifyEnvironment is what panes.notify_command gets.
-func notifyEnvironment(e panes.Event) []string {
+func notifyEnvironment(e panes.Pane) []string {
 	return []string{
 		"AGENT_CONTAINER_PANE=" + e.ID, "AGENT_CONTAINER_PANE_WHERE=" + e.Where, "AGENT_CONTAINER_PANE_AGENT=" + e.Agent,
 		"AGENT_CONTAINER_PANE_RUNTIME=" + e.Runtime, "AGENT_CONTAINER_PANE_STATE=" + string(e.State),

@@ -11,7 +11,7 @@ import (
 )
 
 // AttachedOption is set by an attach on the pane that it runs in, as
-// "AGENT,RUNTIME,PID": what its screen shows is in a container, where no look at this
+// "AGENT/RUNTIME/PID": what its screen shows is in a container, where no look at this
 // machine's processes finds it.
 const AttachedOption = "@agent_attached"
 
@@ -23,7 +23,7 @@ type attached struct {
 
 // Attach says in a pane's option that the process pid shows f there, until Detach.
 func (t Tmux) Attach(ctx context.Context, pane string, f Found, pid int) error {
-	_, err := t.call(ctx, "set-option", "-p", "-t", pane, AttachedOption, fmt.Sprintf("%s,%s,%d", f.Agent, f.Runtime, pid))
+	_, err := t.call(ctx, "set-option", "-p", "-t", pane, AttachedOption, fmt.Sprintf("%s/%s/%d", f.Agent, f.Runtime, pid))
 	return err
 }
 
@@ -35,7 +35,7 @@ func (t Tmux) Detach(ctx context.Context, pane string) error {
 
 // parseAttached reads the option. What is not of our making is nothing.
 func parseAttached(value string) attached {
-	words := strings.Split(value, ",")
+	words := strings.Split(value, "/")
 	if len(words) != 3 || !slices.Contains(spec.AgentNames(), words[0]) || words[1] != "docker" && words[1] != "podman" {
 		return attached{}
 	}

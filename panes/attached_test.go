@@ -60,10 +60,10 @@ func TestAttached(t *testing.T) {
 // What is not of attach's making must be nothing.
 func TestParseAttached(t *testing.T) {
 	for value, want := range map[string]attached{
-		"claude,docker,42": {Found{"claude", "docker"}, 42},
-		"codex,podman,1":   {Found{"codex", "podman"}, 1},
-		"":                 {}, "claude": {}, "claude,docker": {}, "claude,docker,": {}, "claude,docker,0": {}, "claude,docker,-4": {},
-		"claude,docker,4,": {}, "emacs,docker,4": {}, "claude,#(id),4": {}, "claude,,4": {}, "claude,docker,x": {},
+		"claude/docker/42": {Found{"claude", "docker"}, 42},
+		"codex/podman/1":   {Found{"codex", "podman"}, 1},
+		"":                 {}, "claude": {}, "claude/docker": {}, "claude/docker/": {}, "claude/docker/0": {}, "claude/docker/-4": {},
+		"claude/docker/4/": {}, "emacs/docker/4": {}, "claude/#(id)/4": {}, "claude//4": {}, "claude/docker/x": {},
 	} {
 		if got := parseAttached(value); got != want {
 			t.Errorf("%q is %+v, want %+v", value, got, want)

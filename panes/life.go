@@ -17,6 +17,7 @@ type life struct {
 	behind  time.Time // since when it is not
 	key     key
 	nested  bool
+	unseen  int // looks at which nothing was in front
 }
 
 // next is the life after a look at the pane.
@@ -42,15 +43,15 @@ func (l life) next(f Front, now time.Time) life {
 	if l.inFront {
 		l.inFront, l.behind = false, now
 	}
-	l.Runtime = ""
+	l.Runtime, l.unseen = "", 0
 	if now.Sub(l.behind) >= Behind {
 		return life{}
 	}
 	return l
 }
 
-// called reports whether somebody is to be told that a pane went from one state to
+// calling reports whether somebody is to be told that a pane went from one state to
 // the next. An agent that has only just come up has finished nothing.
-func called(from, to spec.ScreenState, inView bool) bool {
+func calling(from, to spec.ScreenState, inView bool) bool {
 	return !inView && from != to && (to == spec.ScreenWaiting || to == spec.ScreenIdle && from != "")
 }

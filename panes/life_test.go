@@ -96,10 +96,10 @@ func TestCalled(t *testing.T) {
 		{"", idle, false}, {working, idle, true}, {waiting, idle, true}, {idle, idle, false},
 		{idle, working, false}, {waiting, working, false},
 	} {
-		if got := called(c.from, c.to, false); got != c.want {
+		if got := calling(c.from, c.to, false); got != c.want {
 			t.Errorf("from %q to %q: %v", c.from, c.to, got)
 		}
-		if called(c.from, c.to, true) {
+		if calling(c.from, c.to, true) {
 			t.Errorf("from %q to %q: told of a pane in view", c.from, c.to)
 		}
 	}

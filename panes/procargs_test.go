@@ -66,12 +66,12 @@ func TestExactArguments(t *testing.T) {
 	if !ok || found.Agent != "" {
 		t.Fatalf("the line reads as %+v, %v", found, ok)
 	}
-	s.table, s.found = map[int]proc{77: p}, map[int]Found{77: {"codex", "docker"}}
-	if got, err := s.agent(p); err != nil || got != (Found{"claude", "docker"}) {
+	s.table, s.said = map[int]proc{77: p}, map[int]said{77: {Found: Found{"codex", "docker"}}}
+	if got, err := s.read(p); err != nil || got != (said{Found: Found{"claude", "docker"}}) {
 		t.Errorf("the exact arguments are %+v, %v", got, err)
 	}
 	s.arguments = func(int) ([]string, error) { return nil, errors.New("it is another user's") }
-	if got, err := s.agent(p); err != nil || got != (Found{"codex", "docker"}) {
+	if got, err := s.read(p); err != nil || got != (said{Found: Found{"codex", "docker"}}) {
 		t.Errorf("without them it is %+v, %v", got, err)
 	}
 	if err := s.refresh(context.Background()); err != nil {

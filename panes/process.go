@@ -23,28 +23,30 @@ type Found struct {
 
 // proc is what is read of a process at every look. Of its arguments nothing is kept.
 type proc struct {
-	pid, pgrp, foreground int    // foreground: the process group in front of its terminal
-	comm, start           string // a program that is replaced by exec keeps pid and start
-	gone                  bool   // it has ended and nobody has waited for it
+	pid, pgrp, foreground int // foreground: the process group in front of its terminal
+	comm, start           string
+	stack                 string // where the kernel tells: another after each exec
+	threads               int
+	gone                  bool // it has ended and nobody has waited for it
 }
 
 // key tells a process from a later one of the same number, and from what it was
 // before an exec.
 type key struct {
-	pid         int
-	start, comm string
+	pid                int
+	start, comm, stack string
 }
 
-func (p proc) key() key { return key{p.pid, p.start, p.comm} }
+func (p proc) key() key { return key{p.pid, p.start, p.comm, p.stack} }
 
 // source is where processes are read.
 type source interface {
 	// refresh is called before each round of looks.
 	refresh(ctx context.Context) error
 	process(pid int) (proc, error)
-	children(pid int) []int
-	// agent reads the arguments of a process, on the host or in a container.
-	agent(p proc) (Found, error)
+	children(p proc) []int
+	// read reads the arguments of a process.
+	read(p proc) (said, error)
 	pids() ([]int, error)
 }
 
@@ -53,18 +55,23 @@ type source interface {
 type Processes struct {
 	source source
 	known  map[key]*reading
-	Reads  int // of arguments
+	reads  int // of arguments
 }
 
-// reading is what the arguments of a process said.
+// said is all that is kept of a process's arguments.
+type said struct {
+	Found
+	script bool // it is a shell, and has been given a script
+}
+
 type reading struct {
-	found Found
+	said
 	reads int
 	seen  bool // in this round
 }
 
-// maxReads is how often arguments without an agent are read: a script called docker
-// that is replaced by the real docker keeps its name.
+// maxReads is how often arguments without an agent are read: where no exec is told, a
+// script called docker that is replaced by the real docker looks the same.
 const maxReads = 3
 
 // NewProcesses finds out how processes are read here.
@@ -85,11 +92,11 @@ func (p *Processes) Process(ctx context.Context, pid int) (Found, error) {
 	if err != nil {
 		return Found{}, fmt.Errorf("cannot read the arguments of process %d: %w", pid, err)
 	}
-	found, err := p.source.agent(one)
+	says, err := p.source.read(one)
 	if err != nil {
 		return Found{}, fmt.Errorf("cannot read the arguments of process %d: %w", pid, err)
 	}
-	return found, nil
+	return says.Found, nil
 }
 
 // All calls visit for every process that runs an agent, but those that end meanwhile
@@ -104,8 +111,8 @@ func (p *Processes) All(ctx context.Context, visit func(pid int, f Found)) error
 		if err != nil {
 			continue
 		}
-		if f, err := p.source.agent(one); err == nil && f.Agent != "" {
-			visit(pid, f)
+		if says, err := p.source.read(one); err == nil && says.Agent != "" {
+			visit(pid, says.Found)
 		}
 	}
 	return err
@@ -115,15 +122,12 @@ func (p *Processes) All(ctx context.Context, visit func(pid int, f Found)) error
 type Front struct {
 	Found
 	PID   int
-	Shell bool // the terminal's first process itself, or another shell
+	Shell bool // a shell at its prompt
 
 	key    key
 	group  int  // the process group in front
 	nested bool // its screen is that of a tmux in the container
 }
-
-// shells are the programs behind whose prompt no agent is.
-var shells = []string{"sh", "bash", "zsh", "fish", "dash", "ash", "ksh", "mksh", "tcsh", "csh", "nu", "xonsh", "elvish", "pwsh"}
 
 // front is the program in front of the terminal whose first process is pid: the
 // leader of the foreground process group, or what it has started in that group.
@@ -139,27 +143,29 @@ func (p *Processes) front(pid int) (Front, bool) {
 	}
 	if err != nil || leader.gone {
 		// Of "echo | docker run" the leader is over first.
-		leader, err = proc{}, nil
-		for _, child := range p.source.children(pid) {
-			if c, err := p.source.process(child); err == nil && c.pgrp == first.foreground && !c.gone {
-				leader = c
-				break
-			}
+		var ok bool
+		if leader, ok = p.member(first, first.foreground, 0); !ok {
+			return Front{}, false
 		}
-	}
-	if leader.pid == 0 {
-		return Front{}, false
 	}
 	if found, in, ok := p.below(leader, 0); ok {
 		return Front{Found: found, PID: in.pid, key: in.key(), group: first.foreground}, true
 	}
-	shell := leader.pid == pid || slices.Contains(shells, strings.TrimPrefix(leader.comm, "-"))
-	return Front{PID: leader.pid, Shell: shell, key: leader.key(), group: first.foreground}, true
+	return Front{PID: leader.pid, Shell: p.prompt(leader), key: leader.key(), group: first.foreground}, true
 }
 
-// called is f with the agent that the user has named for its pane, where arguments tell
-// of none. Behind the prompt of a shell there is none all the same.
-func (f Front) called(named string) Front {
+// prompt reports whether q is a shell that waits for a command: not one with a script
+// whose command, in the shell's own group, is running.
+func (p *Processes) prompt(q proc) bool {
+	if !slices.Contains(shells, strings.TrimPrefix(q.comm, "-")) {
+		return false
+	}
+	return !p.read(q).script || len(p.group(q)) == 0
+}
+
+// orNamed is f with the agent that the user has named for its pane, where arguments
+// tell of none. Behind the prompt of a shell there is none all the same.
+func (f Front) orNamed(named string) Front {
 	if f.Agent != "" || f.Shell || named == "" {
 		return f
 	}
@@ -174,42 +180,80 @@ const (
 	maxChildren = 8
 )
 
-// below looks for an agent in q and in what it has started in its process group.
+// below looks for an agent in q and in what it has started in its process group. A
+// script called claude that starts a container with claude is that container's.
 func (p *Processes) below(q proc, depth int) (Found, proc, bool) {
-	if f := p.read(q); f.Agent != "" {
-		return f, q, true
+	says := p.read(q)
+	if says.Agent != "" && !(says.script && says.Runtime == "") {
+		return says.Found, q, true
 	}
-	if depth == maxDepth {
-		return Found{}, proc{}, false
-	}
-	children := p.source.children(q.pid)
-	for _, pid := range children[:min(len(children), maxChildren)] {
-		c, err := p.source.process(pid)
-		if err != nil || c.pgrp != q.pgrp || c.gone {
-			continue
-		}
-		if f, in, ok := p.below(c, depth+1); ok {
-			return f, in, true
+	if depth < maxDepth {
+		for _, c := range p.group(q) {
+			if f, in, ok := p.below(c, depth+1); ok {
+				return f, in, true
+			}
 		}
 	}
-	return Found{}, proc{}, false
+	return says.Found, q, says.Agent != ""
+}
+
+// group are the children of q in its own process group.
+func (p *Processes) group(q proc) []proc {
+	var list []proc
+	for _, c := range p.living(q) {
+		if c.pgrp == q.pgrp {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// member is a process of a group, which q or a shell below it has started.
+func (p *Processes) member(q proc, group, depth int) (proc, bool) {
+	children := p.living(q)
+	for _, c := range children {
+		if c.pgrp == group {
+			return c, true
+		}
+	}
+	if depth < maxDepth {
+		for _, c := range children {
+			if in, ok := p.member(c, group, depth+1); ok {
+				return in, true
+			}
+		}
+	}
+	return proc{}, false
+}
+
+// living are some children of q that have not ended.
+func (p *Processes) living(q proc) []proc {
+	var list []proc
+	for _, pid := range p.source.children(q) {
+		if c, err := p.source.process(pid); err == nil && !c.gone {
+			if list = append(list, c); len(list) == maxChildren {
+				break
+			}
+		}
+	}
+	return list
 }
 
 // read returns what the arguments of q say, from memory where they were read.
-func (p *Processes) read(q proc) Found {
+func (p *Processes) read(q proc) said {
 	r := p.known[q.key()]
 	if r == nil {
 		r = &reading{}
 		p.known[q.key()] = r
 	}
 	r.seen = true
-	if r.found.Agent == "" && r.reads < maxReads {
-		p.Reads++
-		if f, err := p.source.agent(q); err == nil {
-			r.found, r.reads = f, r.reads+1
+	if r.Agent == "" && r.reads < maxReads {
+		p.reads++
+		if says, err := p.source.read(q); err == nil {
+			r.said, r.reads = says, r.reads+1
 		}
 	}
-	return r.found
+	return r.said
 }
 
 // Front is what is in front of a pane.
@@ -226,8 +270,11 @@ func (p *Processes) Front(ctx context.Context, pane Pane) (Front, error) {
 
 // inPane is what processes say of a pane, and where they say nothing an attach or the user.
 func (p *Processes) inPane(pane Pane) (Front, bool) {
+	if pane.dead {
+		return Front{Shell: true}, true
+	}
 	f, ok := p.front(pane.PID)
-	return p.shows(f, pane.attached).called(pane.named), ok
+	return p.shows(f, pane.attached).orNamed(pane.named), ok
 }
 
 // begin starts a round of looks; what the last one has not met is forgotten.

@@ -34,6 +34,26 @@ func (f fakeProc) put(pid int, comm, state string, pgrp, foreground, start int, 
 	}
 }
 
+// thread gives a process a second thread, with children.
+func (f fakeProc) thread(pid, tid int, children string) {
+	f.t.Helper()
+	stat := filepath.Join(f.dir, fmt.Sprint(pid), "stat")
+	b, err := os.ReadFile(stat)
+	if err == nil {
+		err = os.WriteFile(stat, []byte(strings.Replace(string(b), " 20 0 1 0 ", " 20 0 2 0 ", 1)), 0o600)
+	}
+	dir := filepath.Join(f.dir, fmt.Sprint(pid), "task", fmt.Sprint(tid))
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "children"), []byte(children), 0o600)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 func (f fakeProc) processes() *Processes {
 	return &Processes{source: slashProc{f.dir}, known: map[key]*reading{}}
 }
@@ -83,6 +103,44 @@ func TestFront(t *testing.T) {
 			f.put(10, "bash", "S", 10, 20, 1, "20", "bash")
 			f.put(20, "node", "S", 20, 20, 2, "", "node", "/usr/bin/codex")
 		}, "codex  20"},
+		"a script with the name of an agent, which starts a container": {func(f fakeProc) {
+			f.put(10, "bash", "S", 10, 20, 1, "20", "bash")
+			f.put(20, "claude", "S", 20, 20, 2, "21", "/bin/sh", "/home/me/bin/claude", "--resume")
+			f.put(21, "docker", "S", 20, 20, 3, "", "docker", "run", "-it", "img", "claude", "--resume")
+		}, "claude docker 21"},
+		"a script with the name of an agent": {func(f fakeProc) {
+			f.put(10, "bash", "S", 10, 20, 1, "20", "bash")
+			f.put(20, "claude", "S", 20, 20, 2, "21", "/bin/sh", "/home/me/bin/claude")
+			f.put(21, "node", "S", 20, 20, 3, "", "node", "cli.js")
+		}, "claude  20"},
+		"an agent that runs another": {func(f fakeProc) {
+			f.put(10, "bash", "S", 10, 20, 1, "20", "bash")
+			f.put(20, "claude", "S", 20, 20, 2, "21", "claude")
+			f.put(21, "docker", "S", 20, 20, 3, "", "docker", "run", "img", "codex")
+		}, "claude  20"},
+		"a script of a shell that goes on": {func(f fakeProc) {
+			f.put(10, "bash", "S", 10, 20, 1, "20", "bash")
+			f.put(20, "sh", "S", 20, 20, 2, "21", "sh", "-ec", "docker run img claude; sleep 100")
+			f.put(21, "sleep", "S", 20, 20, 3, "", "sleep", "100")
+		}, "other"},
+		"a shell at its prompt, with a helper of its own": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 10, 1, "11", "-zsh")
+			f.put(11, "gitstatusd", "S", 10, 10, 2, "", "gitstatusd")
+		}, "shell"},
+		"a pane's first process that is no shell": {func(f fakeProc) {
+			f.put(10, "docker", "S", 10, 10, 1, "", "docker", "exec", "-it", "box", "bash")
+		}, "other"},
+		"the end of a pipe in a shell in a shell": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 30, 1, "20", "-zsh")
+			f.put(20, "bash", "S", 20, 30, 2, "31", "bash")
+			f.put(31, "docker", "S", 30, 30, 3, "", claudeInDocker...)
+		}, "claude docker 31"},
+		"what another thread has started": {func(f fakeProc) {
+			f.put(10, "zsh", "S", 10, 20, 1, "20", "-zsh")
+			f.put(20, "launch", "S", 20, 20, 2, "", "launch")
+			f.thread(20, 22, "21")
+			f.put(21, "docker", "S", 20, 20, 3, "", claudeInDocker...)
+		}, "claude docker 21"},
 		"nothing":      {func(f fakeProc) { f.put(10, "bash", "S", 10, 20, 1, "", "bash") }, "none"},
 		"no terminal":  {func(f fakeProc) { f.put(10, "bash", "S", 10, -1, 1, "", "bash") }, "none"},
 		"no such pane": {func(fakeProc) {}, "none"},
@@ -120,8 +178,8 @@ func TestReadOnce(t *testing.T) {
 				t.Fatalf("in front is %q, want %q", got.Agent, agent)
 			}
 		}
-		if p.Reads != reads {
-			t.Errorf("arguments were read %d times, want %d", p.Reads, reads)
+		if p.reads != reads {
+			t.Errorf("arguments were read %d times, want %d", p.reads, reads)
 		}
 	}
 	f.put(10, "docker", "S", 10, 10, 1, "", claudeInDocker...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,21 +21,27 @@ type psSource struct {
 	arguments func(pid int) ([]string, error)
 	table     map[int]proc
 	below     map[int][]int
-	found     map[int]Found // the arguments themselves are not kept from one round to the next
+	said      map[int]said // the arguments themselves are not kept
 }
 
-// psArgv asks for what parsePS reads. The start is five words.
-var psArgv = []string{"ps", "-A", "-ww", "-o", "pid=,ppid=,pgid=,tpgid=,stat=,lstart=,args="}
+// psArgv asks for what parsePS reads. The start is five words. FreeBSD takes what stands
+// behind the first "=" of a list for a heading.
+var psArgv = []string{"ps", "-A", "-ww", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "tpgid=", "-o", "stat=", "-o", "lstart=", "-o", "args="}
 
 func (s *psSource) refresh(ctx context.Context) error {
-	out, err := s.runner.Output(ctx, process.Command{Argv: psArgv})
+	r := *s.runner
+	if r.Env == nil {
+		r.Env = os.Environ()
+	}
+	r.Env = append(r.Env[:len(r.Env):len(r.Env)], "LC_ALL=C") // elsewhere the start may be six words
+	out, err := r.Output(ctx, process.Command{Argv: psArgv})
 	if err != nil {
 		return fmt.Errorf("cannot list the processes: %w", err)
 	}
-	s.table, s.below, s.found = map[int]proc{}, map[int][]int{}, map[int]Found{}
+	s.table, s.below, s.said = map[int]proc{}, map[int][]int{}, map[int]said{}
 	for line := range strings.Lines(string(out)) {
-		if p, parent, found, ok := parsePS(line); ok {
-			s.table[p.pid], s.found[p.pid] = p, found
+		if p, parent, says, ok := parsePS(line); ok {
+			s.table[p.pid], s.said[p.pid] = p, says
 			s.below[parent] = append(s.below[parent], p.pid)
 		}
 	}
@@ -42,27 +49,28 @@ func (s *psSource) refresh(ctx context.Context) error {
 }
 
 // parsePS reads one line of ps.
-func parsePS(line string) (p proc, parent int, found Found, ok bool) {
+func parsePS(line string) (p proc, parent int, says said, ok bool) {
 	f := strings.Fields(line)
 	if len(f) < 11 {
-		return proc{}, 0, Found{}, false
+		return proc{}, 0, said{}, false
 	}
 	var numbers [4]int
 	for i := range numbers {
 		n, err := strconv.Atoi(f[i])
 		if err != nil {
-			return proc{}, 0, Found{}, false
+			return proc{}, 0, said{}, false
 		}
 		numbers[i] = n
 	}
 	p = proc{pid: numbers[0], pgrp: numbers[2], foreground: numbers[3], gone: f[4][0] == 'Z'}
 	p.start, p.comm = strings.Join(f[5:10], " "), f[10][strings.LastIndexByte(f[10], '/')+1:]
 	args := f[10:]
+	says.script = givenScript(args)
 	var in bool
-	if found.Agent, found.Runtime, in = recognise.RecogniseLine(strings.Join(args, " ")); !in {
-		found.Agent, _ = recognise.Host(args)
+	if says.Agent, says.Runtime, in = recognise.RecogniseLine(strings.Join(args, " ")); !in {
+		says.Agent, _ = recognise.Host(args)
 	}
-	return p, numbers[1], found, true
+	return p, numbers[1], says, true
 }
 
 func (s *psSource) process(pid int) (proc, error) {
@@ -73,13 +81,13 @@ func (s *psSource) process(pid int) (proc, error) {
 	return p, nil
 }
 
-func (s *psSource) children(pid int) []int { return s.below[pid] }
+func (s *psSource) children(p proc) []int { return s.below[p.pid] }
 
-func (s *psSource) agent(p proc) (Found, error) {
+func (s *psSource) read(p proc) (said, error) {
 	if argv, err := s.arguments(p.pid); err == nil {
-		return foundIn(argv), nil
+		return saidBy(argv), nil
 	}
-	return s.found[p.pid], nil // the next best
+	return s.said[p.pid], nil // the next best
 }
 
 func (s *psSource) pids() ([]int, error) {

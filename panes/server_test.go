@@ -81,6 +81,19 @@ func (s *server) types(pane, line string) {
 	s.must("send-keys", "-t", pane, "-l", line, ";", "send-keys", "-t", pane, "Enter")
 }
 
+// runs waits until a pane runs a program.
+func (s *server) runs(pane, program string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
+		got := s.must("display-message", "-p", "-t", pane, "#{pane_current_command}")
+		if got == program {
+			return
+		} else if time.Now().After(deadline) {
+			s.t.Fatalf("%s runs %q, want %q", pane, got, program)
+		}
+	}
+}
+
 // marks are the marks of a pane, "agent|runtime|state".
 func (s *server) marks(pane string) string {
 	return s.must("display-message", "-p", "-t", pane, "#{@agent}|#{@agent_container}|#{@agent_state}")
@@ -103,7 +116,7 @@ func (s *server) within(limit time.Duration, pane, want string) time.Duration {
 
 // watch runs a watcher until the test ends, or the returned function is called, which
 // returns what Watch has returned.
-func (s *server) watch(tell func(context.Context, Event)) (stop func() error) {
+func (s *server) watch(tell func(context.Context, Pane)) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watcher{Tmux: s.tmux, Processes: NewProcesses(s.tmux.Runner), Tell: tell}
 	done := make(chan error, 1)

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/agent-container/agent-container/recognise"
 )
 
 // slashProc is the source on Linux.
@@ -37,6 +35,10 @@ func (s slashProc) process(pid int) (proc, error) {
 	p := proc{pid: pid, comm: string(b[open+1 : end]), start: f[19], gone: f[0] == "Z" || f[0] == "X"}
 	p.pgrp, _ = strconv.Atoi(f[2])
 	p.foreground, _ = strconv.Atoi(f[5])
+	p.threads, _ = strconv.Atoi(f[17])
+	if len(f) > 25 {
+		p.stack = f[25] // where its stack begins: at random; 0 of a process of another user
+	}
 	return p, nil
 }
 
@@ -52,11 +54,26 @@ func readOnce(path string, room []byte) ([]byte, error) {
 	return room[:max(n, 0)], err
 }
 
-// children are those of the process's first thread, which is the one that forks in
-// shells; none where the kernel does not list them.
-func (s slashProc) children(pid int) []int {
+// children are those of all threads; none where the kernel does not list them.
+func (s slashProc) children(p proc) []int {
+	if p.threads <= 1 {
+		return s.childrenOf(p.pid, strconv.Itoa(p.pid))
+	}
+	threads, _ := os.ReadDir(s.path(p.pid, "task")) // of one that has ended there are none
+	var list []int
+	for _, thread := range threads {
+		list = append(list, s.childrenOf(p.pid, thread.Name())...)
+	}
+	return list
+}
+
+func (s slashProc) childrenOf(pid int, thread string) []int {
 	var room [4096]byte
-	b, _ := readOnce(s.path(pid, "task/"+strconv.Itoa(pid)+"/children"), room[:])
+	path := s.path(pid, "task/"+thread+"/children")
+	b, _ := readOnce(path, room[:])
+	if len(b) == len(room) {
+		b, _ = os.ReadFile(path)
+	}
 	var list []int
 	for _, f := range strings.Fields(string(b)) {
 		if n, err := strconv.Atoi(f); err == nil {
@@ -66,23 +83,14 @@ func (s slashProc) children(pid int) []int {
 	return list
 }
 
-// agent reads the arguments exactly as the process was given them; none are those of
+// read reads the arguments exactly as the process was given them; none are those of
 // the kernel's own, and of one that has ended.
-func (s slashProc) agent(p proc) (Found, error) {
+func (s slashProc) read(p proc) (said, error) {
 	b, err := os.ReadFile(s.path(p.pid, "cmdline"))
 	if err != nil || len(b) == 0 {
-		return Found{}, cause(err)
+		return said{}, cause(err)
 	}
-	return foundIn(strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")), nil
-}
-
-// foundIn is the agent of exact arguments, in a container or on the host.
-func foundIn(argv []string) Found {
-	if agent, runtime, ok := recognise.Recognise(argv); ok {
-		return Found{agent, runtime}
-	}
-	agent, _ := recognise.Host(argv)
-	return Found{Agent: agent}
+	return saidBy(strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")), nil
 }
 
 func (s slashProc) pids() ([]int, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agent-container/agent-container/process"
+	"github.com/agent-container/agent-container/recognise"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -88,15 +89,23 @@ type Pane struct {
 	InView  bool             `json:"in_view"`
 
 	PID      int   `json:"-"` // of its first process
+	server   int   // the process id of tmux's server
+	dead     bool  // its program has ended, and tmux keeps it to be seen
 	activity int64 // of its window, in seconds
-	marked   bool
+	marks    shown
 	named    string // by the user
 	attached attached
 }
 
 // paneFormat is what parsePane reads. What a user or a program can name stands last.
-const paneFormat = "#{pane_id} #{pane_pid} #{pane_dead} #{pane_active}#{window_active}#{window_zoomed_flag} #{session_attached} #{window_activity} [#{" +
-	MarkAgent + "}] [#{" + MarkRuntime + "}] [#{" + MarkState + "}] [#{" + NameOption + "}] [#{" + AttachedOption + "}] #{session_name}:#{window_index}.#{pane_index}"
+var paneFormat = "#{pid} #{pane_id} #{pane_pid} #{pane_dead} #{pane_active}#{window_active}#{window_zoomed_flag} #{session_attached} #{window_activity} " +
+	plain(MarkAgent) + plain(MarkRuntime) + plain(MarkState) + plain(NameOption) + plain(AttachedOption) + "#{session_name}:#{window_index}.#{pane_index}"
+
+// plain is the format of an option in brackets: of one that holds anything but small
+// letters, digits and / there is nothing between them. Somebody may use the same name.
+func plain(option string) string {
+	return "[#{?#{m/r:^[a-z0-9/]+$,#{" + option + "}},#{" + option + "},}] "
+}
 
 // Panes returns all panes of the server, each once.
 func (t Tmux) Panes(ctx context.Context) ([]Pane, error) {
@@ -125,18 +134,20 @@ func (t Tmux) Panes(ctx context.Context) ([]Pane, error) {
 // parsePane reads a line of paneFormat. A mark that is not one of ours is none: its
 // name may be an option that somebody has set on a window for a purpose of his own.
 func parsePane(line string) (Pane, bool) {
+	server, line, _ := strings.Cut(line, " ")
 	f := strings.SplitN(line, " ", 12)
-	if len(f) < 12 || !paneID.MatchString(f[0]) || len(f[3]) != 3 || f[2] == "1" {
+	if len(f) < 12 || !paneID.MatchString(f[0]) || len(f[3]) != 3 {
 		return Pane{}, false
 	}
-	p := Pane{ID: f[0], Where: spec.Printable(f[11], 200)}
+	p := Pane{ID: f[0], Where: spec.Printable(f[11], 200), dead: f[2] == "1"}
+	p.server, _ = strconv.Atoi(server)
 	p.PID, _ = strconv.Atoi(f[1])
 	attached, _ := strconv.Atoi(f[4])
 	p.activity, _ = strconv.ParseInt(f[5], 10, 64)
 	p.InView = attached > 0 && f[3][1] == '1' && (f[3][0] == '1' || f[3][2] != '1')
-	p.marked = f[6] != "[]" || f[7] != "[]" || f[8] != "[]"
-	if agent := strings.Trim(f[6], "[]"); slices.Contains(spec.AgentNames(), agent) {
-		p.Agent, p.Runtime, p.State = agent, strings.Trim(f[7], "[]"), spec.ScreenState(strings.Trim(f[8], "[]"))
+	p.marks = parseMarks(strings.Trim(f[6], "[]"), strings.Trim(f[7], "[]"), spec.ScreenState(strings.Trim(f[8], "[]")))
+	if p.marks.Agent != "" {
+		p.Agent, p.Runtime, p.State = p.marks.Agent, p.marks.Runtime, p.marks.state
 	}
 	if named := strings.Trim(f[9], "[]"); slices.Contains(spec.AgentNames(), named) {
 		p.named = named
@@ -145,10 +156,30 @@ func parsePane(line string) (Pane, bool) {
 	return p, p.PID > 0
 }
 
+// shown are the values of a pane's marks.
+type shown struct {
+	Found
+	state spec.ScreenState
+}
+
+// parseMarks keeps the values that are of our making.
+func parseMarks(agent, runtime string, state spec.ScreenState) (m shown) {
+	if slices.Contains(spec.AgentNames(), agent) {
+		m.Agent = agent
+	}
+	if _, ok := recognise.Runtime(runtime); ok {
+		m.Runtime = runtime
+	}
+	if slices.Contains([]spec.ScreenState{spec.ScreenWorking, spec.ScreenWaiting, spec.ScreenIdle}, state) {
+		m.state = state
+	}
+	return m
+}
+
 // mark sets the marks of a pane, and takes away those that are "".
-func (t Tmux) mark(ctx context.Context, pane string, l life) error {
+func (t Tmux) mark(ctx context.Context, pane string, m shown) error {
 	var words []string
-	for i, value := range []string{l.Agent, l.Runtime, string(l.State)} {
+	for i, value := range []string{m.Agent, m.Runtime, string(m.state)} {
 		if i > 0 {
 			words = append(words, ";")
 		}

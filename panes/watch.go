@@ -20,22 +20,23 @@ const (
 // maxFailures is how often in a row a server that is there may not answer.
 const maxFailures = 20
 
-// Event is a pane that is not in view and whose agent now waits or is idle.
-type Event struct{ Pane }
-
 // Watcher keeps the marks of a tmux server's panes.
 type Watcher struct {
 	Tmux      Tmux
 	Processes *Processes
-	Tell      func(context.Context, Event)
+	// Tell is called, for one pane at a time, when the agent of one that is not in view
+	// waits or is idle. It may take its time: the marks do not wait for it.
+	Tell func(context.Context, Pane)
 
 	panes    []Pane
 	lives    map[string]life
+	marks    map[string]shown // as tmux has them
 	screened map[string]int64 // when a pane's screen was read, in seconds
 	server   int
 	children []int // of the server
 	looks    int
 	failures int
+	calls    calls
 }
 
 // Watch keeps the marks until ctx ends, and then removes them, or until the server
@@ -45,11 +46,11 @@ func (w *Watcher) Watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.server = server
-	w.lives, w.screened = map[string]life{}, map[string]int64{}
+	w.begin(server)
 	if err := w.clear(ctx); err != nil {
 		return w.over(ctx, err)
 	}
+	defer w.calls.answer(ctx, w.Tell)()
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
@@ -73,14 +74,21 @@ func (w *Watcher) Watch(ctx context.Context) error {
 	}
 }
 
-// ended reports whether err is the end of the server, or another one has its socket.
+// begin forgets everything, for a server of which nothing is known. Another one may
+// have the socket a moment after the last has ended.
+func (w *Watcher) begin(server int) {
+	w.server, w.children = server, nil
+	w.lives, w.marks, w.screened = map[string]life{}, map[string]shown{}, map[string]int64{}
+}
+
+// ended reports whether err is the end of the server, and no other has its socket.
 func (w *Watcher) ended(ctx context.Context, err error) bool {
 	var none *NoServerError
 	if !errors.As(err, &none) {
 		return false
 	}
-	_, now, err := w.Tmux.Server(ctx)
-	return err == nil && now != w.server || errors.As(err, &none)
+	_, _, err = w.Tmux.Server(ctx)
+	return errors.As(err, &none)
 }
 
 func (w *Watcher) over(ctx context.Context, err error) error {
@@ -97,8 +105,8 @@ func (w *Watcher) clear(ctx context.Context) error {
 		return err
 	}
 	for _, p := range panes {
-		if p.marked {
-			err = errors.Join(err, w.Tmux.mark(ctx, p.ID, life{}))
+		if p.marks != (shown{}) {
+			err = errors.Join(err, w.Tmux.mark(ctx, p.ID, shown{}))
 		}
 	}
 	return err
@@ -110,25 +118,24 @@ func (w *Watcher) look(ctx context.Context, now time.Time) error {
 		return err
 	}
 	asks := w.looks%askEvery == 0
-	children := w.Processes.source.children(w.server)
+	children := w.Processes.source.children(proc{pid: w.server})
 	if asks || !slices.Equal(children, w.children) {
-		panes, err := w.Tmux.Panes(ctx)
-		if err != nil {
+		if err := w.ask(ctx, children); err != nil {
 			return err
 		}
-		w.panes, w.children = panes, children
-		w.forget()
 	}
 	w.looks++
 	var failed error
 	for _, p := range w.panes {
-		f, ok := w.Processes.inPane(p)
-		if !ok {
-			continue // between two programs; the next look sees
-		}
 		was := w.lives[p.ID]
-		is := was.next(f, now)
-		failed = errors.Join(failed, w.set(ctx, p.ID, was, is))
+		f, ok := w.Processes.inPane(p)
+		if !ok && was.unseen < askEvery {
+			// Between two programs there may be none; the next look sees.
+			was.unseen++
+			w.lives[p.ID] = was
+			continue
+		}
+		failed = errors.Join(failed, w.set(ctx, p.ID, was, was.next(f, now)))
 	}
 	if asks {
 		failed = errors.Join(failed, w.readScreens(ctx, now))
@@ -136,19 +143,35 @@ func (w *Watcher) look(ctx context.Context, now time.Time) error {
 	return failed
 }
 
-// set keeps the life of a pane, and its marks where they differ.
+// ask reads panes and marks from tmux. What somebody has made of the marks meanwhile
+// is seen, and set right by this look.
+func (w *Watcher) ask(ctx context.Context, children []int) error {
+	panes, err := w.Tmux.Panes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(panes) > 0 && panes[0].server != w.server {
+		w.begin(panes[0].server)
+		children = nil
+	}
+	w.panes, w.children = panes, children
+	w.forget()
+	for _, p := range panes {
+		w.marks[p.ID] = p.marks
+	}
+	return nil
+}
+
+// set keeps the life of a pane, and its marks where they differ from those that tmux has.
 func (w *Watcher) set(ctx context.Context, id string, was, is life) error {
-	if was.Agent != is.Agent || was.Runtime != is.Runtime || was.State != is.State {
-		if err := w.Tmux.mark(ctx, id, is); err != nil {
+	if marks := (shown{is.Found, is.State}); marks != w.marks[id] {
+		if err := w.Tmux.mark(ctx, id, marks); err != nil {
 			return err // tried again at the next look, from the same life
 		}
+		w.marks[id] = marks
 	}
 	if is.key != was.key {
 		delete(w.screened, id)
-	}
-	if is.Agent == "" {
-		delete(w.lives, id)
-		return nil
 	}
 	w.lives[id] = is
 	return nil
@@ -163,6 +186,7 @@ func (w *Watcher) forget() {
 	for id := range w.lives {
 		if !there[id] {
 			delete(w.lives, id)
+			delete(w.marks, id)
 			delete(w.screened, id)
 		}
 	}
@@ -196,19 +220,12 @@ func (w *Watcher) readScreens(ctx context.Context, now time.Time) error {
 			continue
 		}
 		w.screened[p.ID] = now.Unix()
-		if called(was.State, is.State, p.InView) {
-			w.tell(ctx, p, is)
+		if calling(was.State, is.State, p.InView) && w.Tell != nil {
+			p.Agent, p.Runtime, p.State = is.Agent, is.Runtime, is.State
+			w.calls.put(p)
 		}
 	}
 	return failed
-}
-
-func (w *Watcher) tell(ctx context.Context, p Pane, l life) {
-	if w.Tell == nil {
-		return
-	}
-	p.Agent, p.Runtime, p.State = l.Agent, l.Runtime, l.State
-	w.Tell(ctx, Event{p})
 }
 
 // Next is the pane after current, in order and around, whose agent waits for an
@@ -232,7 +249,7 @@ func Next(panes []Pane, current string) (next Pane, ok bool) {
 func Marked(panes []Pane) []Pane {
 	list := []Pane{}
 	for _, p := range panes {
-		if p.Agent != "" {
+		if p.Agent != "" && !p.dead {
 			list = append(list, p)
 		}
 	}

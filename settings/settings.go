@@ -49,8 +49,8 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Where + ": " + e.Problem }
 
-// Load reads the user's file in configDir, the project's above cwd, and the
-// variables that env knows. A missing file is no error; any other trouble is an
+// Load reads the user's file in configDir, the project's above cwd, or of none where
+// cwd is "", and the variables that env knows. A missing file is no error; any other trouble is an
 // *Error and never means "empty".
 func Load(configDir, cwd string, env func(string) string) (*Settings, error) {
 	s := &Settings{values: map[string]Value{}}
@@ -61,7 +61,9 @@ func Load(configDir, cwd string, env func(string) string) (*Settings, error) {
 		return nil, err
 	}
 	s.user = s.Egress()
-	s.Project = FindProject(cwd)
+	if cwd != "" {
+		s.Project = FindProject(cwd)
+	}
 	if s.Project != "" {
 		if err := s.loadFile(filepath.Join(s.Project, ProjectDir, FileName), true); err != nil {
 			return nil, err

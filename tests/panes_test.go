@@ -41,6 +41,8 @@ func newDesk(t *testing.T, settings string) *desk {
 		"tmux.conf":            "run-shell -b 'agent-container panes watch 2>" + dir + "/log'\n",
 		"notify":               "#!/bin/sh\nenv | grep ^AGENT_CONTAINER_PANE | sort >>" + dir + "/told\n",
 		"config/settings.yaml": strings.ReplaceAll(settings, "DIR", dir),
+		// What a project says must not matter to what watches all panes.
+		".agent-container/settings.yaml": "panes:\n  notify_command: [touch, mark]\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

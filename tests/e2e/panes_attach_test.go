@@ -23,12 +23,12 @@ func TestPaneOfAnAttach(t *testing.T) {
 			})
 		}
 		tmux("send-keys", "-t", pane, program+" attach "+u.name+" --via "+via, "Enter")
-		has("claude docker idle claude,docker,")
+		has("claude docker idle claude/docker/")
 		tmux("send-keys", "-t", pane, "-l", "model: hang")
 		tmux("send-keys", "-t", pane, "Enter")
-		has("claude docker working claude,docker,")
+		has("claude docker working claude/docker/")
 		tmux("send-keys", "-t", pane, "Escape")
-		has("claude docker idle claude,docker,")
+		has("claude docker idle claude/docker/")
 		tmux("send-keys", "-t", pane, "C-u")
 		// Keys that a loaded machine brings together count as pasted: C-b d would be text.
 		u.must("exec", u.name, "--", "tmux", "detach-client", "-s", "=main")

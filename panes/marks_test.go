@@ -1,0 +1,163 @@
+package panes
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The marks of a pane whose program has ended must go although tmux keeps the pane, and not come back with another program in it.
+func TestMarksOfADeadPane(t *testing.T) {
+	s := newServer(t)
+	s.watch(nil)
+	s.must("set-option", "-g", "remain-on-exit", "on")
+	pane := s.must("new-window", "-d", "-P", "-F", "#{pane_id}", "docker", "run", "img", "claude")
+	s.within(patient, pane, "claude|docker|")
+	s.types(pane, "end")
+	s.within(patient, pane, "||")
+	panes, err := s.tmux.Panes(context.Background())
+	if err != nil || len(Marked(panes)) != 0 {
+		t.Errorf("listed are %+v, %v", Marked(panes), err)
+	}
+	s.must("respawn-pane", "-t", pane, "podman", "run", "img", "codex")
+	s.within(patient, pane, "codex|podman|")
+	s.must("respawn-pane", "-k", "-t", pane, "sh")
+	s.within(patient, pane, "||")
+}
+
+// Marks that somebody has taken away or changed must be set right, and options of the same names that hold something else be left alone.
+func TestMarksOfOthers(t *testing.T) {
+	s := newServer(t)
+	s.watch(nil)
+	pane, other := s.pane(), s.pane()
+	s.must("set-option", "-p", "-t", other, MarkAgent, "my agent: #(touch "+s.dir+"/ran) x")
+	s.must("set-option", "-p", "-t", other, NameOption, "claude\ncode")
+	s.types(other, "editor")
+	s.types(pane, "docker run img claude")
+	s.within(patient, pane, "claude|docker|")
+	s.must("set-option", "-p", "-u", "-t", pane, MarkAgent)
+	s.within(patient, pane, "claude|docker|")
+	s.must("set-option", "-p", "-t", pane, MarkRuntime, "podman")
+	s.within(patient, pane, "claude|docker|")
+	p, err := s.tmux.Pane(context.Background(), other)
+	if err != nil || p.Agent != "" || p.named != "" || p.Where != "work:2.0" {
+		t.Errorf("the pane with others' options is %+v, %v", p, err)
+	}
+	s.types(pane, "end")
+	s.within(patient, pane, "||")
+	if got := s.must("show-options", "-p", "-v", "-t", other, MarkAgent); got != "my agent: #(touch "+s.dir+"/ran) x" {
+		t.Errorf("somebody's option is %q", got)
+	}
+	if _, err := os.Stat(s.dir + "/ran"); err == nil {
+		t.Error("somebody's option was run")
+	}
+}
+
+// An agent that the user has named must be marked also where the runtime is the pane's own first process, alone or in a script.
+func TestNamedFirstProcess(t *testing.T) {
+	s := newServer(t)
+	s.watch(nil)
+	for _, argv := range [][]string{{"docker", "exec", "-it", "box", "bash"}, {"docker exec -it box bash; read x"}} {
+		pane := s.must(append([]string{"new-window", "-d", "-P", "-F", "#{pane_id}"}, argv...)...)
+		s.must("set-option", "-p", "-t", pane, NameOption, "claude")
+		for deadline := time.Now().Add(patient); s.must("display-message", "-p", "-t", pane, "#{"+MarkAgent+"}") != "claude"; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%q is marked %q", argv, s.marks(pane))
+			}
+		}
+	}
+}
+
+// A script of the user's with an agent's name, which starts that agent in a container, must be marked with the container.
+func TestScriptCalledClaude(t *testing.T) {
+	s := newServer(t)
+	s.watch(nil)
+	script := filepath.Join(s.dir, "bin", "claude")
+	if err := os.MkdirAll(filepath.Dir(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(script, []byte("#!/bin/sh\ndocker run -it img claude \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	pane := s.pane()
+	s.types(pane, script)
+	s.within(patient, pane, "claude|docker|")
+	s.types(pane, "end")
+	s.within(patient, pane, "||")
+}
+
+// Whoever is told must not hold up the marks, hear of each pane its newest state, and be cut off at the end.
+func TestTellTakesItsTime(t *testing.T) {
+	s := newServer(t)
+	told := make(chan Pane, 10)
+	stop := s.watch(func(ctx context.Context, p Pane) {
+		told <- p
+		<-ctx.Done()
+	})
+	first, second := s.pane(), s.pane()
+	s.types(first, "docker run img claude")
+	s.within(patient, first, "claude|docker|")
+	s.types(first, "Esc to cancel")
+	select {
+	case p := <-told:
+		if p.ID != first || p.State != "waiting" || p.Agent != "claude" || p.Runtime != "docker" {
+			t.Errorf("told was %+v", p)
+		}
+	case <-time.After(patient):
+		t.Fatal("nobody was told")
+	}
+	s.types(second, "podman run img codex")
+	s.within(patient, second, "codex|podman|")
+	done := make(chan error, 1)
+	go func() { done <- stop() }()
+	select {
+	case <-done:
+	case <-time.After(patient):
+		t.Error("the watcher does not end")
+	}
+}
+
+// Of each pane the newest state must be told, in the order of the changes, once.
+func TestCalls(t *testing.T) {
+	var c calls
+	for _, p := range []Pane{{ID: "%1", State: "waiting"}, {ID: "%2", State: "idle"}, {ID: "%1", State: "idle"}} {
+		c.put(p)
+	}
+	var got []string
+	for p, ok := c.take(); ok; p, ok = c.take() {
+		got = append(got, p.ID+" "+string(p.State))
+	}
+	if len(got) != 2 || got[0] != "%2 idle" || got[1] != "%1 idle" {
+		t.Errorf("told would be %q", got)
+	}
+}
+
+// A server that has the socket of one that has just ended must be watched in its place.
+func TestServerAnew(t *testing.T) {
+	s := newServer(t)
+	s.watch(nil)
+	pane := s.pane()
+	s.types(pane, "docker run img claude")
+	s.within(patient, pane, "claude|docker|")
+	_, former, err := s.tmux.Server(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := *s
+	second.tmux.Socket = filepath.Join(s.dir, "s2")
+	second.must("-f", "/dev/null", "new-session", "-d", "-s", "work", "-x", "132", "-y", "40", "sh")
+	// In one step, as nobody would do it, so that the watcher never finds no server.
+	if err := os.Rename(second.tmux.Socket, s.tmux.Socket); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(former, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for _, runtime := range []string{"docker", "podman"} {
+		pane := s.must("new-window", "-d", "-P", "-F", "#{pane_id}", runtime, "run", "img", "claude")
+		s.within(patient, pane, "claude|"+runtime+"|")
+	}
+}

@@ -1,0 +1,23 @@
+package tests
+
+import "testing"
+
+func TestPanesWatchSaysWhy(t *testing.T) {
+	// A watcher that cannot start must show why on the client of the server whose tmux.conf starts it, though that comes later; nothing of the text may be read as a format.
+	d := newDesk(t, "panes:\n  notify_command: [sh, '-c #(touch DIR/ran) #{pid} %H']\n")
+	d.client()
+	d.screenHas("agent-container panes watch: ")
+	d.screenHas("panes.notify_command")
+	if said, err := d.try("ls", d.dir+"/ran"); err == nil {
+		t.Errorf("the text was run: %s", said)
+	}
+	d.until(func() string { return d.must("tmux", "show-options", "-gqv", "@agent_container_says") })
+}
+
+func TestNotifyCommandFails(t *testing.T) {
+	// A command of the user's that cannot be run must not be the end of the message.
+	d := newDesk(t, "panes:\n  notify_command: [DIR/no-such-program]\n")
+	d.client()
+	d.shows(d.agent(), "Esc to cancel")
+	d.screenHas("claude is waiting: work:1.0; panes.notify_command: ")
+}
