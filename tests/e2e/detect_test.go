@@ -40,12 +40,13 @@ type byHand struct {
 	about, agent string   // agent "" for none
 	front        bool     // a docker of somebody's stays in front of it
 	contained    bool     // it is the container's own program, which the engine knows
-	argv         []string // docker's; NAME, BOX, IMAGE, WRAPPED, CODEX, STUB, FILE, LABEL, SECRET stand for what the test has made
+	argv         []string // docker's; NAME, BOX, OURS, IMAGE, WRAPPED, CODEX, STUB, FILE, LABEL, SECRET stand for what the test has made
 }
 
-// The ways that people and tests start containers by hand. STUB has claude and codex that
-// sleep, BOX is a container that runs nothing, WRAPPED an image with a script for its
-// entrypoint, FILE a Compose file with a service that has such an entrypoint of docker's.
+// The ways that people and tests start containers by hand. STUB has claude and codex
+// that sleep, BOX is a container that runs nothing, OURS that of an idle deployment,
+// WRAPPED an image with a script for its entrypoint, FILE a Compose file with a service
+// app, whose entrypoint is env, and a service box, which sleeps.
 var waysByHand = []byHand{
 	{"run in front", "claude", true, true, words("run -it --rm --name NAME -l LABEL -v STUB:/stub -e TOKEN=SECRET --entrypoint /stub/claude IMAGE -p SECRET")},
 	{"run without a terminal, as the benchmark does", "claude", true, true, words("run --rm --name NAME -l LABEL -v STUB:/stub -e TOKEN --entrypoint /stub/claude IMAGE -p")},
@@ -57,6 +58,7 @@ var waysByHand = []byHand{
 	{"behind the image's own entrypoint", "claude", true, true, words("run -t --name NAME -l LABEL -v STUB:/stub WRAPPED /stub/claude SECRET")},
 	{"the same in the background", "claude", false, true, words("run -d --name NAME -l LABEL -v STUB:/stub WRAPPED env TOKEN=SECRET /stub/claude")},
 	{"exec", "claude", true, false, words("exec -it -w / -e TOKEN=SECRET -e CLAUDE_CONFIG_DIR=/tmp BOX /stub/claude SECRET")},
+	{"exec of a real claude, at its prompt", "claude", true, false, words("exec -it -w /workspace -e ANTHROPIC_BASE_URL=http://model:8080 -e ANTHROPIC_API_KEY=sk-test-0123456789abcdef -e CLAUDE_CONFIG_DIR=/home/agent/.claude -e CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 -e TOKEN=SECRET OURS claude")},
 	{"exec without a terminal", "codex", true, false, words("exec -w /stub BOX /stub/codex --sandbox danger-full-access")},
 	{"container exec of a script", "claude", true, false, words("container exec -ti -u agent BOX bash -lc", "cd /; exec /stub/claude SECRET")},
 	{"compose run", "claude", true, true, words("compose -f FILE run --name NAME -e TOKEN=SECRET app /stub/claude SECRET")},
@@ -168,7 +170,8 @@ func (u *user) byHand() (replace []string) {
 	service := "    image: " + image + "\n    pull_policy: never\n    network_mode: none\n    labels: [" + label + "]\n    volumes: [\"" + stub + ":/stub\"]\n    entrypoint: "
 	file := u.write("project/claude.yaml", "name: "+u.name+"-claude\nservices:\n  app:\n"+service+"[env]\n  box:\n"+service+"[sleep, \"600\"]\n")
 	docker(t, "compose", "-f", file, "up", "-d", "box")
-	return []string{"BOX", box, "IMAGE", image, "CODEX", codex, "WRAPPED", wrapped, "STUB", stub, "FILE", file, "LABEL", label, "SECRET", hiddenToken}
+	u.must(append([]string{"up", u.name, "--agent", "claude", "--mode", "idle"}, u.withModel("claude")...)...)
+	return []string{"BOX", box, "OURS", u.container(), "IMAGE", image, "CODEX", codex, "WRAPPED", wrapped, "STUB", stub, "FILE", file, "LABEL", label, "SECRET", hiddenToken}
 }
 
 // A deployment of ours must be detected while it runs, by its name and what was
