@@ -15,14 +15,15 @@ import (
 func detectCommand() command {
 	return command{
 		name: "detect", group: groupLook, args: "[-- CMD...]",
-		usage: "say which agents run in containers, by the command lines of docker, podman, nerdctl, container and sbx",
-		detail: "Reads one process, all processes that may be read, what is in front of a tmux pane, or the command line after --, which is not run.\n" +
-			"A pane's agent may also run on the host itself.\n" +
+		usage: "say which agents run in containers, ours and others'",
+		detail: "Reads the command lines of docker, podman, nerdctl, container and sbx: of one process, of all that may be read, of what is in front of a tmux pane,\n" +
+			"or the one after --, which is not run. --all also asks docker for its running containers; if it does not answer, the processes are printed\n" +
+			"and the exit code is 5. A pane's agent may also run on the host itself.\n" +
 			"Arguments can hold credentials: of them only the agent's and the runtime's name are printed.",
 		flags: []ucli.Flag{
 			&ucli.IntFlag{Name: "pid", Usage: "read the process `PID`"},
 			&ucli.StringFlag{Name: "pane", Usage: "read what is in front of the tmux pane `%N`"},
-			&ucli.BoolFlag{Name: "all", Usage: "read every process"},
+			&ucli.BoolFlag{Name: "all", Usage: "read every process, and ask docker for its containers"},
 		},
 		max: -1, child: true, run: (*app).detect,
 	}
@@ -33,11 +34,17 @@ type detectAnswer struct {
 	Agents []detected `json:"agents"`
 }
 
-// detected is an agent, in a container or in a pane. Nothing else of a command line may be kept.
+// detected is an agent, in a container or in a pane: by the command line of a
+// runtime's program, or by what the engine says of a container. Nothing else of their
+// arguments may be kept.
 type detected struct {
-	PID     int    `json:"pid,omitempty"` // of the runtime's program; none for a command line that was given
-	Agent   string `json:"agent"`
-	Runtime string `json:"runtime"` // "" for an agent of the host, in a pane
+	PID     int    `json:"pid,omitempty"` // of the runtime's program; none for a command line that was given, and a container
+	Agent   string `json:"agent"`         // "" where a deployment's label is not understood
+	Runtime string `json:"runtime"`       // "" for an agent of the host, in a pane
+
+	// Of what the engine says only.
+	Container  string `json:"container,omitempty"`
+	Deployment string `json:"deployment,omitempty"` // of ours: the agent is what was deployed
 }
 
 func (d detectAnswer) text(w io.Writer) {
@@ -46,12 +53,12 @@ func (d detectAnswer) text(w io.Writer) {
 	}
 	rows := make([][]string, len(d.Agents))
 	for i, f := range d.Agents {
-		rows[i] = []string{"", f.Agent, f.Runtime}
+		rows[i] = []string{"", f.Agent, f.Runtime, f.Container, f.Deployment}
 		if f.PID != 0 {
 			rows[i][0] = strconv.Itoa(f.PID)
 		}
 	}
-	table(w, []string{"PID", "AGENT", "RUNTIME"}, rows)
+	table(w, []string{"PID", "AGENT", "RUNTIME", "CONTAINER", "DEPLOYMENT"}, rows)
 }
 
 func (a *app) detect(ctx context.Context, c *ucli.Context) (any, error) {
@@ -74,8 +81,12 @@ func (a *app) detect(ctx context.Context, c *ucli.Context) (any, error) {
 		}
 	case c.IsSet("pane"):
 		err = a.detectPane(ctx, c.String("pane"), &answer)
+	case c.Bool("all"):
+		if missing := a.detectAll(ctx, &answer); missing != nil {
+			return a.negative(answer, missing)
+		}
 	default:
-		err = a.detectProcesses(ctx, c, &answer)
+		err = a.detectProcess(ctx, c.Int("pid"), &answer)
 	}
 	if err != nil {
 		return nil, err
@@ -89,25 +100,18 @@ func (a *app) detect(ctx context.Context, c *ucli.Context) (any, error) {
 // add takes what runs in a container.
 func (d *detectAnswer) add(pid int, f panes.Found) {
 	if f.Runtime != "" {
-		d.Agents = append(d.Agents, detected{pid, f.Agent, f.Runtime})
+		d.Agents = append(d.Agents, detected{PID: pid, Agent: f.Agent, Runtime: f.Runtime})
 	}
 }
 
-// detectProcesses reads one process or all of them. Errors name the process and the
-// cause, and nothing that was read.
-func (a *app) detectProcesses(ctx context.Context, c *ucli.Context, answer *detectAnswer) error {
-	processes := panes.NewProcesses(a.runner)
-	if c.Bool("all") {
-		if err := processes.All(ctx, answer.add); err != nil {
-			return fail(exitFailed, "give the command line itself: agent-container detect -- CMD...", "%w", err)
-		}
-		return nil
-	}
-	f, err := processes.Process(ctx, c.Int("pid"))
+// detectProcess reads one process. Errors name it and the cause, and nothing that was
+// read.
+func (a *app) detectProcess(ctx context.Context, pid int, answer *detectAnswer) error {
+	f, err := panes.NewProcesses(a.runner).Process(ctx, pid)
 	if err != nil {
 		return fail(exitFailed, "run: agent-container detect --all", "%w", err)
 	}
-	answer.add(c.Int("pid"), f)
+	answer.add(pid, f)
 	return nil
 }
 
@@ -125,7 +129,7 @@ func (a *app) detectPane(ctx context.Context, id string, answer *detectAnswer) e
 		return fail(exitFailed, "run: agent-container detect --all", "%w", err)
 	}
 	if front.Agent != "" {
-		answer.Agents = append(answer.Agents, detected{front.PID, front.Agent, front.Runtime})
+		answer.Agents = append(answer.Agents, detected{PID: front.PID, Agent: front.Agent, Runtime: front.Runtime})
 	}
 	return nil
 }

@@ -53,6 +53,14 @@ var miseExec = flags(
 	"-q/--quiet -v/--verbose -y/--yes --fresh-env --no-deps --no-prepare --raw --silent",
 	"-C/--cd -E/--env -j/--jobs -P/--profile")
 
+// Program returns the agent of spec.Agents that argv, the program of a container with
+// its arguments, runs in the foreground. The rule is Recognise's for the words after
+// an image, and what goes for its arguments goes for these.
+func Program(argv []string) (agent string, ok bool) {
+	agent = reader{}.program(argv)
+	return agent, agent != ""
+}
+
 // program returns the agent that words run: their first is an agent's executable,
 // or a wrapper or a shell that runs one.
 func (r reader) program(words []string) string {

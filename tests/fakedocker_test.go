@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"text/template"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -27,6 +28,8 @@ import (
 //	hang             exists: "version" and "ps" never answer
 //	version-error    what "version" says on stderr before it fails
 //	containers/NAME  a container, as inspect prints it; made by "compose up"
+//	images/ID        an image, as inspect prints it by a format
+//	inspect-error    what "container inspect" by a format says before it fails
 //	volumes, networks  JSON arrays, as inspect prints them
 //	no-image         exists: no agent image is there yet
 //	build-fails      exists: a build prints 30 lines and fails
@@ -181,6 +184,7 @@ func (f fakeDocker) ps(argv []string) error {
 	for _, d := range list {
 		content, err := os.ReadFile(f.path("containers", d.Name()))
 		switch {
+		case !slices.Contains(argv, "--all") && !bytes.Contains(content, []byte(`"Status":"running"`)):
 		case slices.Contains(argv, "--format"):
 			fmt.Println(strings.TrimPrefix(d.Name(), "agent-container-"))
 		case err == nil && (name == "" || bytes.Contains(content, []byte(`"agent-container.name":"`+name+`"`))):
@@ -191,6 +195,9 @@ func (f fakeDocker) ps(argv []string) error {
 }
 
 func (f fakeDocker) images(refs []string) error {
+	if refs[0] == "--format" {
+		return f.formatted("images", refs[1], refs[2:])
+	}
 	list, gone := []object{}, []string{}
 	for _, ref := range refs {
 		if f.has("no-image") && strings.HasPrefix(ref, "localhost/agent-container-") {
@@ -205,7 +212,42 @@ func (f fakeDocker) images(refs []string) error {
 	return errors.New(strings.Join(gone, "\n"))
 }
 
+// formatted prints each of names, in a directory of such, by a template.
+func (f fakeDocker) formatted(dir, format string, names []string) error {
+	t := template.Must(template.New("").Funcs(template.FuncMap{"json": func(v any) (string, error) {
+		b, err := json.Marshal(v)
+		return string(b), err
+	}}).Parse(format + "\n"))
+	for _, n := range names {
+		var c struct {
+			Id, Name, Path, Image string
+			Args                  []string
+			Config                struct {
+				Labels          map[string]string
+				Entrypoint, Cmd []string
+			}
+		}
+		b, err := os.ReadFile(f.path(dir, n))
+		if err == nil {
+			err = json.Unmarshal(b, &c)
+		}
+		if err != nil {
+			return errors.New("Error response from daemon: No such " + strings.TrimSuffix(dir, "s") + ": " + n)
+		}
+		if err := t.Execute(os.Stdout, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (f fakeDocker) inspect(names []string) error {
+	if names[0] == "--format" {
+		if text := f.text("inspect-error", ""); text != "" {
+			return errors.New(text)
+		}
+		return f.formatted("containers", names[1], names[2:])
+	}
 	found := []json.RawMessage{}
 	for _, n := range names {
 		if b, err := os.ReadFile(f.path("containers", n)); err == nil {
