@@ -80,6 +80,7 @@ var Agents = []Agent{
 		// With a draft below an answer that comes in, its screen says neither.
 		Screen: []ScreenRule{
 			{ScreenWaiting, 1, `Esc to (cancel|exit)`},
+			{ScreenWaiting, 20, `^ *─{9,}\n(?: .*\n)* +❯ \d+\. .*(?:\n .*)*\z`}, // no prompt follows
 			{ScreenWorking, 6, `^─{3}.*\n` + inBox + `[^─\n]*esc to interrupt.*` + belowBox},
 			{ScreenWorking, 40, `^[·✢✳✶✻✽*] .*….*\n(?:  .*\n)*` + claudeBox},
 			{ScreenIdle, 6, `^─{3}.*\n❯([\s\x{a0}]Resend your message to try again)?\n─{3}.*` + belowBox},
