@@ -81,7 +81,7 @@ var Agents = []Agent{
 		Screen: []ScreenRule{
 			{ScreenWaiting, 1, `Esc to (cancel|exit)`},
 			{ScreenWaiting, 20, `^ *─{9,}\n(?: .*\n)* +❯ \d+\. .*(?:\n .*)*\z`}, // no prompt follows
-			{ScreenWorking, 6, `^─{3}.*\n` + inBox + `[^─\n]*esc to interrupt.*` + belowBox},
+			{ScreenWorking, 1, `esc to interrupt`},
 			{ScreenWorking, 40, `^[·✢✳✶✻✽*] .*….*\n(?:  .*\n)*` + claudeBox},
 			{ScreenIdle, 6, `^─{3}.*\n❯([\s\x{a0}]Resend your message to try again)?\n─{3}.*` + belowBox},
 			{ScreenIdle, 40, `^(?:[^ ●\n]| [^ \n]|  ⎿).*\n(?: {20}.*\n)?` + claudeBox},
