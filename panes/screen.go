@@ -3,6 +3,7 @@ package panes
 import (
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/agent-container/agent-container/spec"
 )
@@ -17,7 +18,7 @@ var screenRules = func() map[string][]screenRule {
 	all := map[string][]screenRule{}
 	for _, a := range spec.Agents {
 		for _, r := range a.Screen {
-			all[a.Name] = append(all[a.Name], screenRule{r, regexp.MustCompile(r.Pattern)})
+			all[a.Name] = append(all[a.Name], screenRule{r, regexp.MustCompile("(?m)" + r.Pattern)})
 		}
 	}
 	return all
@@ -29,15 +30,13 @@ var screenRules = func() map[string][]screenRule {
 func stateOf(agent, screen string, before spec.ScreenState) spec.ScreenState {
 	var lines []string
 	for line := range strings.Lines(screen) {
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.TrimRightFunc(line, unicode.IsSpace); line != "" {
 			lines = append(lines, line)
 		}
 	}
 	for _, r := range screenRules[agent] {
-		for _, line := range lines[max(0, len(lines)-r.Lines):] {
-			if r.pattern.MatchString(line) {
-				return r.State
-			}
+		if r.pattern.MatchString(strings.Join(lines[max(0, len(lines)-r.Lines):], "\n")) {
+			return r.State
 		}
 	}
 	return before

@@ -77,11 +77,14 @@ var Agents = []Agent{
 		BaseURLs:    []string{"ANTHROPIC_BASE_URL"},
 		Elsewhere:   []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 		Keys:        []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
+		// With a draft below an answer that comes in, its screen says neither.
 		Screen: []ScreenRule{
-			{ScreenWaiting, 3, `Esc to (cancel|exit)`},
-			{ScreenWorking, 3, `esc to interrupt`},
-			{ScreenWorking, 8, `^[·✢✳✶✻✽*] \S+…`},
-			{ScreenIdle, 4, `^❯[\s\x{a0}]*($|[^0-9\s\x{a0}])`}, // not the choices of a dialog
+			{ScreenWaiting, 1, `Esc to (cancel|exit)`},
+			{ScreenWaiting, 20, `^ *─{9,}\n(?: .*\n)* +❯ \d+\. .*(?:\n .*)*\z`}, // no prompt follows
+			{ScreenWorking, 1, `esc to interrupt`},
+			{ScreenWorking, 40, `^[·✢✳✶✻✽*] .*….*\n(?:  .*\n)*` + claudeBox},
+			{ScreenIdle, 6, `^─{3}.*\n❯([\s\x{a0}]Resend your message to try again)?\n─{3}.*` + belowBox},
+			{ScreenIdle, 40, `^(?:[^ ●\n]| [^ \n]|  ⎿).*\n(?: {20}.*\n)?` + claudeBox},
 		},
 	},
 	{
@@ -99,12 +102,15 @@ var Agents = []Agent{
 		Telemetry: []string{"ab.chatgpt.com", "*.ingest.us.sentry.io"},
 		BaseURLs:  []string{"OPENAI_BASE_URL"},
 		Keys:      []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
-		// While an answer comes in, its screen says neither: the state before stays.
+		// While an answer comes in and no draft is typed, its screen says neither.
 		Screen: []ScreenRule{
-			{ScreenWaiting, 3, `^enter \S+ · esc |[Pp]ress enter to (confirm|continue)`},
-			{ScreenWorking, 8, `esc to interrupt`},
-			{ScreenIdle, 5, `^(Worked for .* • |■ )`},
-			{ScreenIdle, 4, `[⠁-⣿]{5}|^>_ OpenAI Codex|^/\S*$`}, // nothing asked yet
+			{ScreenWaiting, 1, `^ *([Pp]ress enter to (confirm|continue)|enter \S+ · esc )|\| esc to interrupt$`},
+			{ScreenWaiting, 2, `\| enter to submit .*\n  esc to interrupt$`},
+			{ScreenIdle, 40, `^  Worked for .* • .*\n(?: .*\n)*` + codexPrompt},
+			{ScreenIdle, 40, `^■ .*\n(?:[^•◦›\n].*\n)*` + codexPrompt},
+			{ScreenIdle, 40, `^  >_ OpenAI Codex.*\n(?: .*\n)*` + codexPrompt}, // nothing asked yet
+			{ScreenWorking, 1, `^  tab to queue message`},
+			{ScreenWorking, 40, `^[•◦] .* • esc to interrupt\).*\n(?:[^›\n].*\n)*` + codexPrompt},
 		},
 	},
 	{
@@ -118,6 +124,12 @@ var Agents = []Agent{
 		Telemetry:   []string{"pi.dev"},
 		AnyProvider: true,
 		Keys:        []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
+		Screen: []ScreenRule{
+			{ScreenWaiting, 2, `^ .*\bescape/ctrl\+c cancel\n─+$`},
+			{ScreenWaiting, 4, `^  .*Escape/Ctrl\+C to cancel\n─+` + belowBox},
+			{ScreenWorking, 40, `^── [⠀-⣿] .*\n` + inBox + `─{3}.*` + belowBox},
+			{ScreenIdle, 40, `^─{3}.*\n` + inBox + `─{3}.*` + belowBox},
+		},
 	},
 	{
 		Name: "opencode", Title: "opencode", Executable: "opencode",
@@ -134,6 +146,13 @@ var Agents = []Agent{
 		API:         []string{"models.dev", "models.opencode.ai", "opencode.ai"}, // which models there are; a provider's own API is not among them
 		AnyProvider: true,
 		Keys:        []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
+		// A draft is never in the last four lines.
+		Screen: []ScreenRule{
+			{ScreenWaiting, 4, `^  ┃   (Allow once +Allow always|Confirm +Cancel)\b`},
+			{ScreenWaiting, 4, `^  ┃  .*\benter \S+ +.*esc dismiss$`},
+			{ScreenWorking, 4, `^   [⬝■]{8} `},
+			{ScreenIdle, 4, `^ [^┃\n]*\bctrl\+p commands\b`},
+		},
 	},
 }
 
