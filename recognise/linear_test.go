@@ -15,6 +15,7 @@ var long = map[string]func(n int) []string{
 	"words":        func(n int) []string { return in("echo " + strings.Repeat("x ", n/2)) },
 	"quotes":       func(n int) []string { return in("echo '" + strings.Repeat("x\n", n/2) + "'") },
 	"a comment":    func(n int) []string { return in("#" + strings.Repeat("'", n)) },
+	"comments":     func(n int) []string { return in(strings.Repeat("x # \\\n", n/6)) },
 	"conditions":   func(n int) []string { return in("a" + strings.Repeat(" && a", n/5)) },
 	"pipes":        func(n int) []string { return in("a" + strings.Repeat("|a", n/2)) },
 	"brackets":     func(n int) []string { return in(strings.Repeat("(", n)) },

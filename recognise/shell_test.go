@@ -101,10 +101,12 @@ func spell(f *testing.F, script string) []byte {
 // unread says whether this package, on purpose or for want of a better parser, does
 // not read script as a shell does: it declares a function, which it may do or call on
 // conditions that only running it tells; it leaves a here document open at its end,
-// which a shell accepts; or it has a reserved word behind a redirection, as in
-// ">x fi;claude", where to a shell, and not to the parser, it is a command's name.
+// which a shell accepts; it has a reserved word behind a redirection, as in
+// ">x fi;claude", where to a shell, and not to the parser, it is a command's name; it
+// makes a file and has a pattern, as in ">claude;*", which may find that file; or it has
+// a comment that ends in a backslash behind a here document.
 func unread(script string) bool {
-	found := unreadable.MatchString(script)
+	found := unreadable.MatchString(script) || strings.Contains(script, "*") && strings.Contains(script, ">")
 	for _, err := range syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).StmtsSeq(strings.NewReader(script)) {
 		var mistake syntax.ParseError
 		if errors.As(err, &mistake) {
@@ -115,8 +117,9 @@ func unread(script string) bool {
 	return found
 }
 
-// unreadable finds empty brackets, which make a function; !( is a pattern to the parser, and to most shells not.
-var unreadable = regexp.MustCompile(`\([\s\\]*\)|!\(`)
+// unreadable finds empty brackets, which make a function; !( which is a pattern to the
+// parser, and to most shells not; and such a comment.
+var unreadable = regexp.MustCompile(`(?s)\([\s\\]*\)|!\(|<<.*#[^\n]*\\\n`)
 
 // redirected finds a redirection in the command that text ends in.
 var redirected = regexp.MustCompile(`(?s)[<>][&|]?([^;&|()\n'"\\]|\\.|'[^']*'|"[^"]*")*$`)
