@@ -73,12 +73,13 @@ func scriptOf(indices []byte) (script string, conditions bool) {
 		conditions = conditions || n >= conditional && tokens[n] != "!" && tokens[n] != "command "
 		b.WriteString(tokens[n])
 	}
-	return b.String(), conditions || refused.MatchString(b.String())
+	return b.String(), conditions || onCondition.MatchString(b.String())
 }
 
-// refused finds redirections that fail, and their command with them: \<<E is a word
-// that ends in <, and one from a file that is not there; >&x is a file to bash alone.
-var refused = regexp.MustCompile(`\\<|>(\\\n)*&`)
+// onCondition finds && and || of two tokens, and redirections that fail, their command
+// with them: \<<E is a word that ends in <, and one from a file that is not there; >&x is
+// a file to bash alone.
+var onCondition = regexp.MustCompile(`&(\\\n)*&|\|(\\\n)*\||\\<|>(\\\n)*&`)
 
 // spell finds the longest tokens that make up script.
 func spell(f *testing.F, script string) []byte {
@@ -103,8 +104,9 @@ func spell(f *testing.F, script string) []byte {
 // conditions that only running it tells; it leaves a here document open at its end,
 // which a shell accepts; it has a reserved word behind a redirection, as in
 // ">x fi;claude", where to a shell, and not to the parser, it is a command's name; it
-// makes a file and has a pattern, as in ">claude;*", which may find that file; or it has
-// a comment that ends in a backslash behind a here document.
+// makes a file and has a pattern, as in ">claude;*", which may find that file; it has
+// a comment that ends in a backslash behind a here document; or it has &>, after which
+// another command begins to dash, and not to bash.
 func unread(script string) bool {
 	found := unreadable.MatchString(script) || strings.Contains(script, "*") && strings.Contains(script, ">")
 	for _, err := range syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).StmtsSeq(strings.NewReader(script)) {
@@ -118,8 +120,8 @@ func unread(script string) bool {
 }
 
 // unreadable finds empty brackets, which make a function; !( which is a pattern to the
-// parser, and to most shells not; and such a comment.
-var unreadable = regexp.MustCompile(`(?s)\([\s\\]*\)|!\(|<<.*#[^\n]*\\\n`)
+// parser, and to most shells not; such a comment; and &>.
+var unreadable = regexp.MustCompile(`(?s)\([\s\\]*\)|!\(|<<.*#[^\n]*\\\n|&(\\\n)*>`)
 
 // redirected finds a redirection in the command that text ends in.
 var redirected = regexp.MustCompile(`(?s)[<>][&|]?([^;&|()\n'"\\]|\\.|'[^']*'|"[^"]*")*$`)
