@@ -78,7 +78,7 @@ func scriptOf(indices []byte) (script string, conditions bool) {
 
 // onCondition finds && and || of two tokens, and redirections that fail, their command
 // with them: \<<E is a word that ends in <, and one from a file that is not there; >&x is
-// a file to bash alone; >” has no name.
+// a file to bash alone; >"" has no name.
 var onCondition = regexp.MustCompile(`&(\\\n)*&|\|(\\\n)*\||\\<|>(\\\n)*&|>[\s\\|]*(''|"")`)
 
 // spell finds the longest tokens that make up script.
