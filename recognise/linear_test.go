@@ -2,6 +2,7 @@ package recognise
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -14,6 +15,7 @@ var long = map[string]func(n int) []string{
 	"words":        func(n int) []string { return in("echo " + strings.Repeat("x ", n/2)) },
 	"quotes":       func(n int) []string { return in("echo '" + strings.Repeat("x\n", n/2) + "'") },
 	"a comment":    func(n int) []string { return in("#" + strings.Repeat("'", n)) },
+	"comments":     func(n int) []string { return in(strings.Repeat("x # \\\n", n/6)) },
 	"conditions":   func(n int) []string { return in("a" + strings.Repeat(" && a", n/5)) },
 	"pipes":        func(n int) []string { return in("a" + strings.Repeat("|a", n/2)) },
 	"brackets":     func(n int) []string { return in(strings.Repeat("(", n)) },
@@ -52,13 +54,13 @@ func TestLinear(t *testing.T) {
 			}
 			took := func(n int) time.Duration {
 				words := argv(n)
-				start := time.Now()
+				start := spent()
 				Recognise(words)
-				return time.Since(start)
+				return spent() - start
 			}
 			const never = time.Hour
 			small, middle, large := never, never, never
-			for range 10 { // other processes take the machine; the least of each is the program's own
+			for range 10 { // the collector works when it likes; the least of each is the program's own
 				small, middle, large = min(small, took(10_000)), min(middle, took(100_000)), min(large, took(1_000_000))
 				if middle <= 40*max(small, time.Millisecond) && large <= 40*max(middle, time.Millisecond) {
 					return
@@ -67,6 +69,14 @@ func TestLinear(t *testing.T) {
 			t.Errorf("10 KB %v, 100 KB %v, 1000 KB %v", small, middle, large)
 		})
 	}
+}
+
+// spent is the processor time that this process has had: on a busy machine a clock
+// tells mostly of the others.
+func spent() time.Duration {
+	var used syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func BenchmarkRecognise(b *testing.B) {

@@ -5,6 +5,7 @@ package recognise
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/agent-container/agent-container/spec"
@@ -58,8 +59,11 @@ type command struct {
 	agent func(reader, given, []string) string
 }
 
+// nothing are the flags by which nothing is in front.
+var nothing = []string{"--detach", "--help", "--version", "--dry-run"}
+
 // command follows words down the grammar to the agent, "" for none. What is
-// detached is in front of nobody, and --help and --version run nothing.
+// detached is in front of nobody, and --help, --version and --dry-run run nothing.
 func (r reader) command(c command, words []string) string {
 	for {
 		read := c.read
@@ -67,7 +71,7 @@ func (r reader) command(c command, words []string) string {
 			read = flagSet.pflag
 		}
 		flags, rest, ok := read(c.flags, words)
-		if !ok || flags.on("--help") || flags.on("--version") || flags.on("--detach") {
+		if !ok || slices.ContainsFunc(nothing, flags.on) {
 			return ""
 		}
 		if c.agent != nil {
@@ -120,6 +124,14 @@ func inContainer(r reader, flags given, words []string) string {
 		return ""
 	}
 	return r.program(words[1:])
+}
+
+// inNerdctl is inContainer for nerdctl's exec, which drops a -- behind the container.
+func inNerdctl(r reader, flags given, words []string) string {
+	if len(words) > 1 && words[1] == "--" {
+		words = append(words[:1:1], words[2:]...)
+	}
+	return inContainer(r, flags, words)
 }
 
 // inSandbox reads AGENT or SANDBOX of sbx run. A word that is no agent of sbx is

@@ -6,12 +6,15 @@ var runtimes = map[string]struct {
 	name string
 	root command
 }{
-	"docker":         {"docker", engine(dockerGlobal, dockerRun, dockerExec, map[string]command{"compose": compose, "sandbox": sandbox})},
+	"docker": {"docker", engine(dockerGlobal, dockerRun, command{flags: dockerExec, agent: inContainer},
+		map[string]command{"compose": compose, "sandbox": sandbox})},
 	"docker-compose": {"docker", compose},
-	"podman":         {"podman", persistent(podmanGlobal, podmanRun, podmanExec, map[string]command{"compose": compose})},
-	"nerdctl":        {"nerdctl", persistent(nerdctlGlobal, nerdctlRun, dockerExec, nil)},
-	"container":      {"container", apple},
-	"sbx":            {"sbx", sandbox},
+	"podman": {"podman", persistent(podmanGlobal, podmanRun, command{flags: podmanExec, agent: inContainer},
+		map[string]command{"compose": compose})},
+	"nerdctl": {"nerdctl", persistent(nerdctlGlobal, nerdctlRun, command{flags: nerdctlExec, agent: inNerdctl},
+		map[string]command{"compose": nerdctlComposes})},
+	"container": {"container", apple},
+	"sbx":       {"sbx", sandbox},
 }
 
 // sandboxAgents are the agents that sbx itself knows. "shell" is none.
@@ -21,10 +24,10 @@ var sandboxAgents = map[string]bool{
 }
 
 // engine is the grammar of docker: run and exec, also below "container".
-func engine(global, run, exec flagSet, more map[string]command) command {
+func engine(global, run flagSet, exec command, more map[string]command) command {
 	below := map[string]command{
 		"run":  {flags: run, agent: inImage},
-		"exec": {flags: exec, agent: inContainer},
+		"exec": exec,
 	}
 	root := command{flags: global, below: map[string]command{"container": {flags: flags("--help", ""), below: below}}}
 	for _, m := range []map[string]command{below, more} {
@@ -36,8 +39,9 @@ func engine(global, run, exec flagSet, more map[string]command) command {
 }
 
 // persistent is engine where global flags may also stand behind a subcommand.
-func persistent(global, run, exec flagSet, more map[string]command) command {
-	root := engine(global, global.and(run), global.and(exec), more)
+func persistent(global, run flagSet, exec command, more map[string]command) command {
+	exec.flags = global.and(exec.flags)
+	root := engine(global, global.and(run), exec, more)
 	group := root.below["container"]
 	group.flags = global
 	root.below["container"] = group
@@ -52,6 +56,14 @@ var compose = command{
 	},
 }
 
+var nerdctlComposes = command{
+	flags: nerdctlGlobal.and(nerdctlCompose),
+	below: map[string]command{
+		"run":  {flags: nerdctlGlobal.and(nerdctlCompose).and(nerdctlComposeRun), agent: inImage},
+		"exec": {flags: nerdctlGlobal.and(nerdctlCompose).and(nerdctlComposeExec), agent: inContainer},
+	},
+}
+
 var apple = command{
 	flags: flags("--debug -h/--help --version", ""), read: flagSet.apple,
 	below: map[string]command{
@@ -61,19 +73,19 @@ var apple = command{
 }
 
 var sandbox = command{
-	flags: flags("-D/--debug --help", ""),
+	flags: flags("--cloud -D/--debug --help", ""),
 	below: map[string]command{
 		"run": {
-			flags: flags("-D/--debug --help", "--branch --cpus --kit -m/--memory --name -t/--template --pull-template"),
+			flags: flags("--cloud -D/--debug --help", "--branch --cpus --kit -m/--memory --name -t/--template --pull-template"),
 			read:  flagSet.mixed, agent: inSandbox,
 		},
-		"exec": {flags: dockerExec.and(flags("-D/--debug", "")), agent: inContainer},
+		"exec": {flags: dockerExec.and(flags("--cloud -D/--debug", "")), agent: inContainer},
 	},
 }
 
-// The flags below are those of docker 28.2, Compose 2.26 and later, podman 4.3 and
-// later, nerdctl and Apple's container, hidden ones included. Too many do no harm;
-// one that is missing hides an agent.
+// The flags below are those of docker 20.10 to 28.2, Compose 2.26 and later, podman 4.3
+// to 5.4, and as they declare or describe them, of nerdctl 2, Apple's container and sbx;
+// hidden ones included. Too many do no harm; one that is missing hides an agent.
 
 var dockerGlobal = flags(
 	"-D/--debug --tls --tlsverify -v/--version --help",
@@ -134,14 +146,28 @@ var podmanRun = dockerRun.and(flags(
 var podmanExec = dockerExec.and(flags("-l/--latest", "--cidfile --preserve-fd --preserve-fds"))
 
 var nerdctlGlobal = flags(
-	"--debug --debug-full --experimental --help --insecure-registry -v/--version",
+	"--debug --debug-full --experimental --help --insecure-registry --kube-hide-dupe -v/--version",
 	`-a/--address --bridge-ip --cdi-spec-dirs --cgroup-manager --cni-netconfpath --cni-path --data-root -H/--host
 	--host-gateway-ip --hosts-dir -n/--namespace --snapshotter --storage-driver`)
 
 var nerdctlRun = dockerRun.and(flags(
 	"--insecure-registry --rootfs",
-	`--bandwidth --cgroup-conf --cosign-key --ipfs-address --log-uri --pidfile --rdt-class
-	--soci-index-digest --umask --verify`))
+	`--bandwidth --cgroup-conf --cosign-certificate-identity --cosign-certificate-identity-regexp
+	--cosign-certificate-oidc-issuer --cosign-certificate-oidc-issuer-regexp --cosign-key --init-binary
+	--ipfs-address --log-uri --pidfile --rdt-class --soci-index-digest --systemd --umask --verify`))
+
+var nerdctlExec = dockerExec
+
+var nerdctlCompose = flags("", "--env-file -f/--file --ipfs-address --profile --project-directory -p/--project-name")
+
+var nerdctlComposeRun = flags(
+	`--build -d/--detach -i/--interactive --no-build --no-color --no-deps --no-log-prefix --quiet-pull
+	--remove-orphans --rm --service-ports`,
+	"--entrypoint -e/--env -l/--label --name --publish -u/--user -v/--volume -w/--workdir")
+
+var nerdctlComposeExec = flags(
+	"-d/--detach -i/--interactive --privileged -T/--no-TTY -t/--tty",
+	"-e/--env --index -u/--user -w/--workdir")
 
 // appleProcess are the flags that run and exec share. -h is help here.
 var appleProcess = flags(

@@ -75,7 +75,7 @@ func (r reader) script(text string, language syntax.LangVariant) (agent string, 
 		}
 	}()
 	c := commands{reader: r, functions: map[string]*syntax.Stmt{}}
-	source := &shallow{text: text}
+	source := &shallow{text: closeComments(text)}
 	whole = true
 	// Not left early: the parser of v3.14 panics if it is, with a mistake behind.
 	for stmt, err := range syntax.NewParser(syntax.Variant(language)).StmtsSeq(source) {
@@ -90,6 +90,45 @@ func (r reader) script(text string, language syntax.LangVariant) (agent string, 
 		}
 	}
 	return agent, whole
+}
+
+// closeComments returns text without the backslash that ends a comment: behind a word,
+// the parser of v3.14 takes the next line for the same command then, which no shell
+// does. Behind an expansion or a here document, whose ends only a parser finds, it stops.
+func closeComments(text string) string {
+	if !strings.Contains(text, "\\\n") {
+		return text
+	}
+	b := []byte(text)
+	quote, inWord := byte(0), false
+	for i := 0; i < len(b); i++ {
+		c, next := b[i], byte(0)
+		if i+1 < len(b) {
+			next = b[i+1]
+		}
+		switch {
+		case quote == '\'' && c != quote:
+		case c == '`', c == '$' && strings.IndexByte("({'", next) >= 0, quote == 0 && c == '<' && next == '<':
+			return string(b)
+		case c == '\\':
+			inWord = inWord || next != '\n'
+			i++
+		case c == quote:
+			quote = 0
+		case quote != 0:
+		case c == '\'' || c == '"':
+			quote, inWord = c, true
+		case c == '#' && !inWord:
+			for ; i+1 < len(b) && b[i+1] != '\n'; i++ {
+			}
+			if b[i] == '\\' {
+				b[i] = ' '
+			}
+		default:
+			inWord = strings.IndexByte(" \t\n;&|()<>", c) < 0
+		}
+	}
+	return string(b)
 }
 
 // maxFrames bounds the parser's recursion, and with it the memory that a text of

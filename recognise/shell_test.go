@@ -25,7 +25,8 @@ var tokens = []string{
 	"exec ", "command ", "()",
 }
 
-// conditional is the first token by which a command may be read and not run.
+// conditional is the first token by which a command may be read and not run; of those
+// behind it, ! and command change nothing about that.
 const conditional = 30
 
 const maxTokens = 60
@@ -53,27 +54,32 @@ func FuzzScriptAgainstShell(f *testing.F) {
 		if unread(script) {
 			return
 		}
-		ran := sh.runs(t, script)
+		ran, ended := sh.runs(t, script)
 		if ran && !recognised {
 			t.Errorf("sh runs claude in %q, which is not recognised", script)
 		}
-		if recognised && !ran && !conditions && sh.parses(t, script) {
+		if recognised && !ran && ended && !conditions && sh.parses(t, script) {
 			t.Errorf("%q is recognised, but sh runs no claude", script)
 		}
 	})
 }
 
-// scriptOf makes a script of at most maxTokens tokens, and says whether any of
-// them is conditional.
+// scriptOf makes a script of at most maxTokens tokens, and says whether what it runs
+// is on conditions.
 func scriptOf(indices []byte) (script string, conditions bool) {
 	var b strings.Builder
 	for _, i := range indices[:min(maxTokens, len(indices))] {
 		n := int(i) % len(tokens)
-		conditions = conditions || n >= conditional
+		conditions = conditions || n >= conditional && tokens[n] != "!" && tokens[n] != "command "
 		b.WriteString(tokens[n])
 	}
-	return b.String(), conditions
+	return b.String(), conditions || onCondition.MatchString(b.String())
 }
+
+// onCondition finds && and || of two tokens, and redirections that fail, their command
+// with them: \<<E is a word that ends in <, and one from a file that is not there; >&x is
+// a file to bash alone; >"" has no name.
+var onCondition = regexp.MustCompile(`&(\\\n)*&|\|(\\\n)*\||\\<|>(\\\n)*&|>[\s\\|]*(''|"")`)
 
 // spell finds the longest tokens that make up script.
 func spell(f *testing.F, script string) []byte {
@@ -93,19 +99,32 @@ func spell(f *testing.F, script string) []byte {
 	return indices
 }
 
-// unread says whether script declares a function, which it may do or call on
-// conditions that only running it tells, or leaves a here document open at its end,
-// which a shell accepts and this package, on purpose, does not.
+// unread says whether this package, on purpose or for want of a better parser, does
+// not read script as a shell does: it declares a function, which it may do or call on
+// conditions that only running it tells; it leaves a here document open at its end,
+// which a shell accepts; it has a reserved word behind a redirection, as in
+// ">x fi;claude", where to a shell, and not to the parser, it is a command's name; it
+// makes a file and has a pattern, as in ">claude;*", which may find that file; it has
+// a comment that ends in a backslash behind a here document; or it has &>, after which
+// another command begins to dash, and not to bash.
 func unread(script string) bool {
-	found := unreadable.MatchString(script)
+	found := unreadable.MatchString(script) || strings.Contains(script, "*") && strings.Contains(script, ">")
 	for _, err := range syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).StmtsSeq(strings.NewReader(script)) {
-		found = found || err != nil && strings.Contains(err.Error(), "unclosed here-document")
+		var mistake syntax.ParseError
+		if errors.As(err, &mistake) {
+			found = found || strings.Contains(mistake.Text, "unclosed here-document") ||
+				redirected.MatchString(script[:mistake.Pos.Offset()])
+		}
 	}
 	return found
 }
 
-// unreadable finds empty brackets, which make a function; !( is a pattern to the parser, and to most shells not.
-var unreadable = regexp.MustCompile(`\([\s\\]*\)|!\(`)
+// unreadable finds empty brackets, which make a function; !( which is a pattern to the
+// parser, and to most shells not; such a comment; and &>.
+var unreadable = regexp.MustCompile(`(?s)\([\s\\]*\)|!\(|<<.*#[^\n]*\\\n|&(\\\n)*>`)
+
+// redirected finds a redirection in the command that text ends in.
+var redirected = regexp.MustCompile(`(?s)[<>][&|]?([^;&|()\n'"\\]|\\.|'[^']*'|"[^"]*")*$`)
 
 // shell is a real sh with nothing on its PATH but a claude that leaves a mark.
 type shell struct{ sh, bin, mark, dir string }
@@ -123,13 +142,15 @@ func newShell(f *testing.F) shell {
 	return s
 }
 
-// runs says whether script runs claude within two seconds. What it leaves behind
-// holds its output open, so it is waited for too.
-func (s shell) runs(t *testing.T, script string) bool {
+// runs says whether script runs claude, and whether it came to its end in time. What
+// it leaves behind holds its output open, so it is waited for too.
+func (s shell) runs(t *testing.T, script string) (ran, ended bool) {
 	s.sweep(t)
-	s.start(t, "-c", script)
-	_, err := os.Stat(s.mark)
-	return err == nil
+	err := s.start(t, "-c", script)
+	var exit *exec.ExitError
+	ended = err == nil || errors.As(err, &exit) && exit.Exited()
+	_, err = os.Stat(s.mark)
+	return err == nil, ended
 }
 
 // parses says whether sh can read script to its end.
@@ -148,17 +169,22 @@ func (s shell) sweep(t *testing.T) {
 	}
 }
 
+// start runs sh for a second at most, and kills what that leaves in the background:
+// a loop there would go on for ever, and mark what comes after it.
 func (s shell) start(t *testing.T, args ...string) error {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.sh, args...)
 	cmd.Dir, cmd.Env = s.dir, []string{"PATH=" + s.bin}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = time.Second / 2
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
+	if cmd.Process != nil {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
 		t.Fatal(err)
