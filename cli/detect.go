@@ -140,12 +140,20 @@ func (a *app) tmux() panes.Tmux { return panes.Tmux{Runner: a.runner} }
 // tmuxFailure maps what tmux refuses to exit codes.
 func tmuxFailure(err error) error {
 	var none *panes.NoServerError
+	var noTmux *panes.NoTmuxError
 	var noPane *panes.NoPaneError
+	var noClient *panes.NoClientError
 	switch {
+	case errors.As(err, &noTmux):
+		return fail(exitUnreachable, "install tmux, 3.2 or later", "%w", err)
 	case errors.As(err, &none):
 		return fail(exitUnreachable, "run it in tmux, or start one: tmux new-session", "%w", err)
 	case errors.As(err, &noPane):
 		return fail(exitNotFound, "see: tmux list-panes -a", "%w", err)
+	case errors.As(err, &noClient) && noClient.Name == "":
+		return fail(exitNotFound, "attach one: tmux attach", "%w", err)
+	case errors.As(err, &noClient):
+		return fail(exitNotFound, "see: tmux list-clients", "%w", err)
 	}
 	return err
 }

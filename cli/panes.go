@@ -159,35 +159,41 @@ func paneRows(list []panes.Pane) [][]string {
 	return rows
 }
 
-// markedPanes are the panes with an agent. Where nobody watches, that is said.
-func (a *app) markedPanes(ctx context.Context) ([]panes.Pane, error) {
+// nobodyWatches is why there may be no marks.
+const nobodyWatches = "nobody watches this tmux server; run: tmux run-shell -b 'agent-container panes watch'"
+
+// markedPanes are the panes with an agent, and whether somebody watches the server.
+func (a *app) markedPanes(ctx context.Context) (list []panes.Pane, watched bool, err error) {
 	if err := a.places(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	all, err := a.tmux().Panes(ctx)
 	if err != nil {
-		return nil, tmuxFailure(err)
+		return nil, false, tmuxFailure(err)
 	}
 	socket, _, err := a.tmux().Server(ctx)
 	if err != nil {
-		return nil, tmuxFailure(err)
+		return nil, false, tmuxFailure(err)
 	}
 	path, err := a.watchLock(socket)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	l := lockFile(path)
-	if free, err := l.TryLock(); err == nil && free {
+	free, err := l.TryLock()
+	if free {
 		_ = l.Unlock()
-		a.say("nobody watches this tmux server; run: tmux run-shell -b 'agent-container panes watch'")
 	}
-	return panes.Marked(all), nil
+	return panes.Marked(all), err != nil || !free, nil
 }
 
 func (a *app) panesList(ctx context.Context, _ *ucli.Context) (any, error) {
-	list, err := a.markedPanes(ctx)
+	list, watched, err := a.markedPanes(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !watched {
+		a.say(nobodyWatches)
 	}
 	if len(list) == 0 {
 		a.say("no pane has an agent")
@@ -201,20 +207,23 @@ type wentAnswer struct {
 }
 
 func (a *app) panesNext(ctx context.Context, c *ucli.Context) (any, error) {
-	list, err := a.markedPanes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	current, err := a.tmux().Current(ctx, c.String("client"))
+	client, err := a.tmux().Client(ctx, c.String("client"))
 	if err != nil {
 		return nil, tmuxFailure(err)
 	}
-	next, ok := panes.Next(list, current)
+	list, watched, err := a.markedPanes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !watched {
+		a.say(nobodyWatches)
+	}
+	next, ok := panes.Next(list, client.Pane)
 	if !ok {
 		a.say("no other pane waits")
 		return wentAnswer{}, nil
 	}
-	if err := a.tmux().Jump(ctx, c.String("client"), next.ID); err != nil {
+	if err := a.tmux().Jump(ctx, client, next.ID); err != nil {
 		return nil, tmuxFailure(err)
 	}
 	return wentAnswer{&next}, nil

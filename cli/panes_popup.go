@@ -2,114 +2,91 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"os"
-	"strings"
+	"os/signal"
+	"syscall"
 
 	ucli "github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
 	"github.com/agent-container/agent-container/panes"
+	"github.com/agent-container/agent-container/process"
 )
 
 // panesPopup opens a popup with itself in it.
 func (a *app) panesPopup(ctx context.Context, c *ucli.Context) (any, error) {
-	client := c.String("client")
-	if c.Bool("inside") {
-		return a.choosePane(ctx, client)
-	}
 	if a.json {
 		return nil, refuse("run: agent-container panes list --json", "a popup is for a terminal: it has no JSON to print")
+	}
+	if c.Bool("inside") {
+		return a.choosePane(ctx, c.String("client"))
+	}
+	client, err := a.tmux().Client(ctx, c.String("client"))
+	if err != nil {
+		return nil, tmuxFailure(err)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	argv := []string{self, "panes", "popup", "--inside"}
-	if client != "" {
-		argv = append(argv, "--client="+client)
-	}
-	if err := a.tmux().Popup(ctx, client, argv); err != nil {
+	err = a.tmux().Popup(ctx, client, []string{self, "panes", "popup", "--inside", "--client=" + client.Name})
+	var exit *process.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.Stderr == "":
+		return nil, childExit(exit.Code, "the popup", nil) // it has shown why
+	case err != nil:
 		return nil, tmuxFailure(err)
 	}
 	return nil, nil
 }
 
-// choosePane lets somebody choose on the terminal of the popup.
+// The list has a screen of its own, without a cursor; whatever ends it, the terminal is
+// left as it was.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l"
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+)
+
+// choosePane lets somebody choose on this terminal, which may be a popup's.
 func (a *app) choosePane(ctx context.Context, client string) (any, error) {
-	in, ok := a.in.(*os.File)
-	if !a.terminal || !ok {
+	in, isFile := a.in.(*os.File)
+	out, ok := a.out.(*os.File)
+	if !a.terminal || !isFile || !ok {
 		return nil, refuse("run: agent-container panes list", "to choose a pane needs a terminal")
-	}
-	list, err := a.markedPanes(ctx)
-	if err != nil {
-		return nil, err
 	}
 	former, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, err
 	}
-	chosen, ok := choose(in, a.out, list)
-	_ = term.Restore(int(in.Fd()), former)
-	if !ok {
-		return wentAnswer{}, nil
+	defer func() { _ = term.Restore(int(in.Fd()), former) }()
+	_, _ = io.WriteString(out, enterScreen)
+	defer func() { _, _ = io.WriteString(out, leaveScreen) }()
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+
+	c := &chooser{
+		out: out, size: func() (int, int, error) { return term.GetSize(int(out.Fd())) },
+		keys: keyPresses(ctx, in), resized: resized,
+		load: func() ([]panes.Pane, bool, error) { return a.markedPanes(ctx) },
+		jump: func(p panes.Pane) error { return a.jump(ctx, client, p) },
 	}
-	if err := a.tmux().Jump(ctx, client, chosen.ID); err != nil {
-		return nil, tmuxFailure(err)
+	chosen, err := c.choose(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return nil, nil
+	return wentAnswer{chosen}, nil
 }
 
-// choose shows panes and follows keys until one is chosen with Enter, or none with q,
-// Escape or Ctrl-C.
-func choose(in io.Reader, out io.Writer, list []panes.Pane) (panes.Pane, bool) {
-	at := 0
-	for i, p := range list {
-		if p.State == "waiting" {
-			at = i
-			break
-		}
+func (a *app) jump(ctx context.Context, client string, p panes.Pane) error {
+	c, err := a.tmux().Client(ctx, client)
+	if err == nil {
+		err = a.tmux().Jump(ctx, c, p.ID)
 	}
-	keys := bufio.NewReader(in)
-	for {
-		drawChoice(out, list, at)
-		switch readKey(keys) {
-		case keyUp:
-			at = max(at-1, 0)
-		case keyDown:
-			at = min(at+1, max(len(list)-1, 0))
-		case keyEnter:
-			if len(list) == 0 {
-				return panes.Pane{}, false
-			}
-			return list[at], true
-		case keyQuit:
-			return panes.Pane{}, false
-		}
-	}
-}
-
-// drawChoice draws the list over the whole terminal, which is in raw mode.
-func drawChoice(out io.Writer, list []panes.Pane, at int) {
-	var b, t bytes.Buffer
-	b.WriteString("\x1b[H\x1b[2J\x1b[?25l")
-	if len(list) == 0 {
-		b.WriteString("no pane has an agent\r\n")
-	} else {
-		table(&t, []string{"PANE", "WHERE", "AGENT", "IN", "STATE"}, paneRows(list))
-		for i, line := range strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n") {
-			if i-1 == at {
-				fmt.Fprintf(&b, "\x1b[7m> %s\x1b[0m\r\n", line)
-				continue
-			}
-			fmt.Fprintf(&b, "  %s\r\n", line)
-		}
-	}
-	b.WriteString("\r\nup, down: choose   Enter: go there   q: close\r\n")
-	_, _ = out.Write(b.Bytes())
+	return tmuxFailure(err)
 }
 
 type keyPress int
@@ -122,8 +99,24 @@ const (
 	keyQuit
 )
 
-// readKey reads one key of a terminal in raw mode. A lone Escape has nothing behind
-// it; the end of the input closes.
+// keyPresses reads the keys of a terminal in raw mode until ctx ends, or until a signal
+// ends us while it waits for one.
+func keyPresses(ctx context.Context, in io.Reader) <-chan keyPress {
+	keys := make(chan keyPress)
+	go func() {
+		for buffered := bufio.NewReader(in); ; {
+			select {
+			case keys <- readKey(buffered):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return keys
+}
+
+// readKey reads one key. A lone Escape has nothing behind it; the end of the input
+// closes.
 func readKey(in *bufio.Reader) keyPress {
 	b, err := in.ReadByte()
 	if err != nil {

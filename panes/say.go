@@ -3,7 +3,6 @@ package panes
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/agent-container/agent-container/spec"
@@ -21,27 +20,22 @@ const clientTime = 10 * time.Second
 func (t Tmux) Say(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, clientTime)
 	defer cancel()
-	clients, err := t.clients(ctx)
+	_, clients, err := t.clients(ctx)
 	for err == nil && len(clients) == 0 {
 		select {
 		case <-ctx.Done():
 			return errors.New("no client of tmux is there to show it")
 		case <-time.After(lookEvery):
 		}
-		clients, err = t.clients(ctx)
+		_, clients, err = t.clients(ctx)
 	}
 	if err == nil {
 		_, err = t.call(ctx, "set-option", "-g", sayOption, spec.Printable(text, 500))
 	}
 	for _, client := range clients {
-		_, one := t.call(ctx, "display-message", "-d", "10000", "-c", client, "#{"+sayOption+"}")
+		_, one := t.call(ctx, "display-message", "-d", "10000", "-c", client.Name, "#{"+sayOption+"}")
 		err = errors.Join(err, one)
 	}
 	_, last := t.call(ctx, "set-option", "-gu", sayOption)
 	return errors.Join(err, last)
-}
-
-func (t Tmux) clients(ctx context.Context) ([]string, error) {
-	out, err := t.call(ctx, "list-clients", "-F", "#{client_name}")
-	return strings.Fields(out), err
 }

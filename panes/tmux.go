@@ -40,6 +40,12 @@ type NoServerError struct{ cause error }
 func (e *NoServerError) Error() string { return "no tmux server answers: " + e.cause.Error() }
 func (e *NoServerError) Unwrap() error { return e.cause }
 
+// NoTmuxError says that there is no tmux to ask.
+type NoTmuxError struct{ cause error }
+
+func (e *NoTmuxError) Error() string { return "tmux is not on PATH" }
+func (e *NoTmuxError) Unwrap() error { return e.cause }
+
 // patience bounds a call of tmux.
 const patience = 5 * time.Second
 
@@ -63,11 +69,11 @@ func (t Tmux) argv() []string {
 	return []string{"tmux", "-u"}
 }
 
-// tmuxError finds out whether there is a server at all.
+// tmuxError finds out whether there is a tmux, and a server, at all.
 func tmuxError(err error) error {
 	var exit *process.ExitError
 	if errors.Is(err, process.ErrNotFound) {
-		return &NoServerError{err}
+		return &NoTmuxError{err}
 	}
 	if errors.As(err, &exit) {
 		for _, said := range []string{"no server running", "error connecting", "server exited", "lost server"} {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -225,7 +226,17 @@ func TestPaneMessage(t *testing.T) {
 	// Without a command of the user's, the client must show a message of a pane that waits.
 	d := newDesk(t, "# none\n")
 	d.client()
+	// The message lasts four seconds: what the client writes to its screen stays here.
+	d.must("tmux", "-L", "outer", "pipe-pane", "cat >"+d.dir+"/written")
 	pane := d.agent()
 	d.shows(pane, "Esc to cancel")
-	d.screenHas("claude is waiting: work:1.0")
+	d.until(func() string {
+		if log := d.must("tmux", "show-messages"); !strings.Contains(log, " message: claude is waiting: work:1.0") {
+			return "tmux has not given the message:\n" + log
+		}
+		if written, _ := os.ReadFile(d.dir + "/written"); !strings.Contains(string(written), "claude is waiting: work:1.0") {
+			return "the client has not shown the message: " + strconv.Quote(string(written))
+		}
+		return ""
+	})
 }
