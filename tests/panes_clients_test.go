@@ -198,3 +198,31 @@ func TestPopupInside(t *testing.T) {
 	outer("send-keys", "q")
 	over(0)
 }
+
+func TestPopupTrouble(t *testing.T) {
+	// A popup that cannot begin must show why until a key is pressed; its command must end with the same code, and not say it again.
+	d := newDesk(t, "# none\n")
+	d.client()
+	d.must("tmux", "set-environment", "-g", "AGENT_CONTAINER_STATE_DIR", d.dir+"/run/none") // run is a file
+	type end struct {
+		said string
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		said, err := d.try("agent-container", "panes", "popup")
+		ended <- end{said, err}
+	}()
+	d.screenHas("│error: ")
+	d.must("tmux", "-L", "outer", "send-keys", "x")
+	var exit *exec.ExitError
+	if e := <-ended; !errors.As(e.err, &exit) || exit.ExitCode() != 1 || e.said != "" {
+		t.Errorf("popup ends with %v and says %q", e.err, e.said)
+	}
+	d.until(func() string {
+		if screen := d.screen(); strings.Contains(screen, "error: ") {
+			return "the popup is still there:\n" + screen
+		}
+		return ""
+	})
+}
