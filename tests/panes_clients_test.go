@@ -178,6 +178,16 @@ func TestPopupInside(t *testing.T) {
 	begin()
 	d.screenHas("no pane has an agent")
 	d.screenHas("nobody watches this tmux server; run: tmux run-shell -b 'agent-container panes watch'")
+	outer("set-option", "-g", "window-size", "manual")
+	outer("resize-window", "-x", "100", "-y", "4")
+	d.until(func() string {
+		if screen := d.screen(); strings.Contains(screen, "q: close") || !strings.Contains(screen, "nobody watches") {
+			return "in four lines the list is\n" + screen
+		}
+		return ""
+	})
+	outer("resize-window", "-x", "100", "-y", "12")
+	d.screenHas("q: close")
 	outer("send-keys", "q")
 	over(0)
 	for signal, code := range map[string]int{"TERM": 143, "INT": 130, "HUP": 143} {
