@@ -31,13 +31,20 @@ func (e *NoClientError) Error() string {
 // the current one. It has to be asked for: given the name of none, some commands of
 // tmux take another one, and others take none, in silence.
 func (t Tmux) Client(ctx context.Context, name string) (Client, error) {
-	current, clients, err := t.clients(ctx)
+	clients, err := t.clients(ctx)
 	if err != nil {
 		return Client{}, err
 	}
+	if len(clients) == 0 {
+		return Client{}, &NoClientError{name}
+	}
 	wanted := name
 	if name == "" {
-		wanted = current
+		out, err := t.call(ctx, "display-message", "-p", "#{client_name}")
+		if err != nil {
+			return Client{}, err
+		}
+		wanted = strings.TrimSuffix(out, "\n")
 	}
 	for _, c := range clients {
 		if c.Name == wanted || c.Name == "/dev/"+wanted { // as tmux reads it
@@ -47,11 +54,13 @@ func (t Tmux) Client(ctx context.Context, name string) (Client, error) {
 	return Client{}, &NoClientError{name}
 }
 
-// clients returns all clients, and the name of the current one.
-func (t Tmux) clients(ctx context.Context) (current string, list []Client, err error) {
-	out, err := t.call(ctx, "display-message", "-p", "#{client_name}", ";",
-		"list-clients", "-F", "#{session_id} #{pane_id} #{client_width} #{client_height} #{client_name}")
-	current, out, _ = strings.Cut(out, "\n")
+// clients returns all clients that show a session.
+func (t Tmux) clients(ctx context.Context) (list []Client, err error) {
+	out, err := t.call(ctx, "list-clients", "-F", "#{session_id} #{pane_id} #{client_width} #{client_height} #{client_name}")
+	var exit *process.ExitError
+	if errors.As(err, &exit) && strings.Contains(exit.Stderr, "no current target") {
+		return nil, nil // without a session, as while tmux.conf is read
+	}
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
 		if len(f) < 5 {
@@ -62,7 +71,7 @@ func (t Tmux) clients(ctx context.Context) (current string, list []Client, err e
 		c.Height, _ = strconv.Atoi(f[3])
 		list = append(list, c)
 	}
-	return current, list, err
+	return list, err
 }
 
 // places are the targets of one pane, by session: its window may be linked into
@@ -106,7 +115,7 @@ func (p places) seenBy(c Client) string {
 // for that client. The text is put together by tmux, from names that are not read again
 // as formats.
 func (t Tmux) Message(ctx context.Context, pane string) error {
-	_, clients, err := t.clients(ctx)
+	clients, err := t.clients(ctx)
 	if err != nil || len(clients) == 0 {
 		return err
 	}

@@ -166,3 +166,16 @@ func TestLinkedPaneInView(t *testing.T) {
 		}
 	}
 }
+
+// On a server without a session, as there is one while it reads its configuration, there must be no client, and no error of tmux.
+func TestNoClientWithoutSessions(t *testing.T) {
+	s := newServer(t)
+	s.must("set-option", "-s", "exit-empty", "off", ";", "kill-session", "-t", "work")
+	var none *NoClientError
+	if c, err := s.tmux.Client(context.Background(), ""); !errors.As(err, &none) {
+		t.Errorf("there is a client %v, %v", c, err)
+	}
+	if err := s.tmux.Message(context.Background(), "%0"); err != nil {
+		t.Errorf("a message to nobody: %v", err)
+	}
+}

@@ -20,14 +20,14 @@ const clientTime = 10 * time.Second
 func (t Tmux) Say(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, clientTime)
 	defer cancel()
-	_, clients, err := t.clients(ctx)
+	clients, err := t.clients(ctx)
 	for err == nil && len(clients) == 0 {
 		select {
 		case <-ctx.Done():
 			return errors.New("no client of tmux is there to show it")
 		case <-time.After(lookEvery):
 		}
-		_, clients, err = t.clients(ctx)
+		clients, err = t.clients(ctx)
 	}
 	if err == nil {
 		_, err = t.call(ctx, "set-option", "-g", sayOption, spec.Printable(text, 500))
