@@ -49,7 +49,7 @@ var ExitCodes = []ExitCode{
 	{exitFailed, "failed", "failed"},
 	{exitRefused, "refused", "refused: wrong usage, invalid spec or settings, confirmation missing"},
 	{exitPending, "pending", "pending: the container is up and waits for its SSH key to be registered"},
-	{exitNotFound, "not_found", "no such deployment, session, run or key"},
+	{exitNotFound, "not_found", "no such deployment, session, run, key, or pane or client of tmux"},
 	{exitUnreachable, "unreachable", "runtime missing, unreachable or too old"},
 	{exitBusy, "busy", "busy: another operation holds this deployment"},
 	{exitTimeLimit, "limit", "a time or spending limit of ours ended the run"},
