@@ -39,7 +39,7 @@ func newDesk(t *testing.T, settings string) *desk {
 	}
 	for name, text := range map[string]string{
 		"run":                  "while read -r line && test \"$line\" != end; do :; done\n",
-		"tmux.conf":            "run-shell -b 'agent-container panes watch 2>" + dir + "/log'\n",
+		"tmux.conf":            "run-shell -b 'agent-container -v panes watch 2>" + dir + "/log'\n",
 		"notify":               "#!/bin/sh\nenv | grep ^AGENT_CONTAINER_PANE | sort >>" + dir + "/told\n",
 		"config/settings.yaml": strings.ReplaceAll(settings, "DIR", dir),
 		// What a project says must not matter to what watches all panes.
