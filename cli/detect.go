@@ -141,11 +141,14 @@ func (a *app) tmux() panes.Tmux { return panes.Tmux{Runner: a.runner} }
 func tmuxFailure(err error) error {
 	var none *panes.NoServerError
 	var noTmux *panes.NoTmuxError
+	var old *panes.OldServerError
 	var noPane *panes.NoPaneError
 	var noClient *panes.NoClientError
 	switch {
 	case errors.As(err, &noTmux):
 		return fail(exitUnreachable, "install tmux, 3.2 or later", "%w", err)
+	case errors.As(err, &old):
+		return fail(exitUnreachable, "install tmux, 3.2 or later, and start its server anew", "%w", err)
 	case errors.As(err, &none):
 		return fail(exitUnreachable, "run it in tmux, or start one: tmux new-session", "%w", err)
 	case errors.As(err, &noPane):

@@ -35,12 +35,21 @@ func panesCommand() command {
 // starts it from tmux.conf, and stderr goes nowhere there: tmux shows why it fails.
 func (a *app) panesWatch(ctx context.Context, _ *ucli.Context) (any, error) {
 	err := a.watchPanes(ctx)
-	if err != nil && !a.errTerminal && a.env("TMUX") != "" && context.Cause(ctx) == nil {
-		if shown := a.tmux().Say(ctx, "agent-container panes watch: "+err.Error()); shown != nil {
-			a.say("warning: cannot show the error in tmux: %v", shown)
-		}
+	if err != nil && context.Cause(ctx) == nil {
+		a.showIn(ctx, "", "agent-container panes watch: "+err.Error())
 	}
 	return nil, err
+}
+
+// showIn shows a line on a client of tmux, or on all with "", where tmux has started us:
+// what such a program writes to stderr nobody sees.
+func (a *app) showIn(ctx context.Context, client, text string) {
+	if a.errTerminal || a.env("TMUX") == "" {
+		return
+	}
+	if err := a.tmux().Say(ctx, client, text); err != nil {
+		a.say("warning: cannot show it in tmux: %v", err)
+	}
 }
 
 func (a *app) watchPanes(ctx context.Context) error {
@@ -95,7 +104,8 @@ func (a *app) userConfig() error {
 // watchLock is the file that one watcher of a tmux server holds.
 func (a *app) watchLock(socket string) (string, error) {
 	dir := filepath.Join(a.dirs.State, engine.LocalHost, ".locks")
-	return filepath.Join(dir, fmt.Sprintf("panes-%x", sha256.Sum256([]byte(socket)))[:len("panes-")+16]), settings.MakePrivate(dir)
+	sum := sha256.Sum256([]byte(socket))
+	return filepath.Join(dir, fmt.Sprintf("panes-%x", sum[:8])), settings.MakePrivate(dir)
 }
 
 // notifyTime bounds the user's own command: the next one waits for it.
@@ -106,7 +116,7 @@ const notifyTime = 5 * time.Second
 func (a *app) tellOfPane(ctx context.Context, p panes.Pane) {
 	argv := strings.Fields(a.settings.Get("panes.notify_command").Text)
 	if len(argv) == 0 {
-		if err := a.tmux().Message(ctx, p.ID); err != nil {
+		if err := a.tmux().Message(ctx, p); err != nil {
 			a.say("warning: cannot show a message: %v", err)
 		}
 		return
@@ -121,7 +131,7 @@ func (a *app) tellOfPane(ctx context.Context, p panes.Pane) {
 	}
 	a.say("warning: panes.notify_command: %v", err)
 	text := fmt.Sprintf("%s is %s: %s; panes.notify_command: %v", p.Agent, p.State, p.Where, err)
-	if err := a.tmux().Say(ctx, text); err != nil {
+	if err := a.tmux().Say(ctx, "", text); err != nil {
 		a.say("warning: cannot show a message: %v", err)
 	}
 }
@@ -180,7 +190,7 @@ func (a *app) markedPanes(ctx context.Context) (list []panes.Pane, watched bool,
 		return nil, false, err
 	}
 	l := lockFile(path)
-	free, err := l.TryLock()
+	free, err := l.TryRLock() // not in the way of another that looks
 	if free {
 		_ = l.Unlock()
 	}
@@ -215,12 +225,15 @@ func (a *app) panesNext(ctx context.Context, c *ucli.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	why := "no other pane waits"
 	if !watched {
 		a.say(nobodyWatches)
+		why += "; " + nobodyWatches
 	}
 	next, ok := panes.Next(list, client.Pane)
 	if !ok {
 		a.say("no other pane waits")
+		a.showIn(ctx, client.Name, why)
 		return wentAnswer{}, nil
 	}
 	if err := a.tmux().Jump(ctx, client, next.ID); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agent-container/agent-container/recognise"
 	"github.com/agent-container/agent-container/spec"
 )
 
@@ -36,7 +37,10 @@ func (t Tmux) Detach(ctx context.Context, pane string) error {
 // parseAttached reads the option. What is not of our making is nothing.
 func parseAttached(value string) attached {
 	words := strings.Split(value, "/")
-	if len(words) != 3 || !slices.Contains(spec.AgentNames(), words[0]) || words[1] != "docker" && words[1] != "podman" {
+	if len(words) != 3 || !slices.Contains(spec.AgentNames(), words[0]) {
+		return attached{}
+	}
+	if _, ok := recognise.Runtime(words[1]); !ok {
 		return attached{}
 	}
 	pid, err := strconv.Atoi(words[2])
@@ -48,8 +52,8 @@ func parseAttached(value string) attached {
 
 // shows is what is in front where an attach is there: the agent of its session.
 func (p *Processes) shows(f Front, a attached) Front {
-	if f.Agent != "" || a.pid == 0 {
-		return f
+	if f.Runtime != "" || a.pid == 0 {
+		return f // a script with an agent's name may be what attaches
 	}
 	one, err := p.source.process(a.pid)
 	if err != nil || one.gone || one.pgrp != f.group {

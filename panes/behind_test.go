@@ -10,13 +10,14 @@ func TestHalfAMinute(t *testing.T) {
 	s := newServer(t)
 	s.watch(nil)
 	left, back := s.pane(), s.pane()
-	for _, pane := range []string{left, back} {
+	var begun time.Time
+	for _, pane := range []string{back, left} {
 		s.types(pane, "docker run img claude; editor; claude")
 		s.within(patient, pane, "claude|docker|")
 		s.types(pane, "end")
+		begun = time.Now() // the half minute of the second begins after it
 		s.within(patient, pane, "claude||")
 	}
-	begun := time.Now()
 	s.types(back, "end") // claude of the host, in time
 	s.within(Behind+patient, left, "||")
 	if took := time.Since(begun); took < Behind-patient {

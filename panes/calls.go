@@ -14,11 +14,18 @@ type calls struct {
 	more    chan struct{}
 }
 
-// put adds a pane; it never waits.
-func (c *calls) put(p Pane) {
+// drop takes back the call for a pane, which is not news any more.
+func (c *calls) drop(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting = slices.DeleteFunc(c.waiting, func(w Pane) bool { return w.ID == p.ID })
+	c.waiting = slices.DeleteFunc(c.waiting, func(w Pane) bool { return w.ID == id })
+}
+
+// put adds a pane; it never waits.
+func (c *calls) put(p Pane) {
+	c.drop(p.ID)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.waiting = append(c.waiting, p)
 	select {
 	case c.more <- struct{}{}:

@@ -112,18 +112,17 @@ func (p places) seenBy(c Client) string {
 }
 
 // Message shows on every client which state the agent of a pane is in, and where it is
-// for that client. The text is put together by tmux, from names that are not read again
-// as formats.
-func (t Tmux) Message(ctx context.Context, pane string) error {
+// for that client. The place is put in by tmux, which reads no name again as a format.
+func (t Tmux) Message(ctx context.Context, pane Pane) error {
 	clients, err := t.clients(ctx)
 	if err != nil || len(clients) == 0 {
 		return err
 	}
-	p, err := t.places(ctx, pane)
+	p, err := t.places(ctx, pane.ID)
 	if err != nil {
 		return err
 	}
-	text := "#{" + MarkAgent + "} is #{" + MarkState + "}: #{session_name}:#{window_index}.#{pane_index}"
+	text := pane.Agent + " is " + string(pane.State) + ": #{session_name}:#{window_index}.#{pane_index}"
 	for _, c := range clients {
 		_, one := t.call(ctx, "display-message", "-d", "4000", "-c", c.Name, "-t", p.seenBy(c), text)
 		err = errors.Join(err, one)

@@ -130,8 +130,7 @@ func TestCurrentClient(t *testing.T) {
 func TestMessageOfTwoClients(t *testing.T) {
 	s := newServer(t)
 	pane, one, two := s.linked()
-	s.must("set-option", "-p", "-t", pane, MarkAgent, "claude", ";", "set-option", "-p", "-t", pane, MarkState, "waiting")
-	if err := s.tmux.Message(context.Background(), pane); err != nil {
+	if err := s.tmux.Message(context.Background(), Pane{ID: pane, Agent: "claude", State: "waiting"}); err != nil {
 		t.Fatal(err)
 	}
 	log := s.must("show-messages", "-t", one)
@@ -175,7 +174,19 @@ func TestNoClientWithoutSessions(t *testing.T) {
 	if c, err := s.tmux.Client(context.Background(), ""); !errors.As(err, &none) {
 		t.Errorf("there is a client %v, %v", c, err)
 	}
-	if err := s.tmux.Message(context.Background(), "%0"); err != nil {
+	if err := s.tmux.Message(context.Background(), Pane{ID: "%0"}); err != nil {
 		t.Errorf("a message to nobody: %v", err)
+	}
+}
+
+// A server without popups must be told, also one of a letter, and what is no release must pass.
+func TestTooOld(t *testing.T) {
+	for version, want := range map[string]bool{
+		"2.9a": true, "3.0": true, "3.1c": true, "1.8": true, "3.2": false, "3.3a": false, "3.10": false, "4.0": false,
+		"next-3.6": false, "master": false, "openbsd-7.6": false, "": false,
+	} {
+		if got := tooOld(version); got != want {
+			t.Errorf("%q is too old: %v, want %v", version, got, want)
+		}
 	}
 }

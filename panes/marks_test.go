@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/agent-container/agent-container/spec"
 )
 
 // The marks of a pane whose program has ended must go although tmux keeps the pane, and not come back with another program in it.
@@ -56,6 +58,29 @@ func TestMarksOfOthers(t *testing.T) {
 	}
 }
 
+// Marks that a pane has from its window, its session or the server must be none of its own: hidden while it is watched, and no more afterwards.
+func TestInheritedMarks(t *testing.T) {
+	s := newServer(t)
+	pane := s.pane()
+	s.must("set-option", "-g", MarkAgent, "codex", ";", "set-option", "-w", "-t", pane, MarkAgent, "claude", ";", "set-option", "-w", "-t", pane, MarkState, "idle")
+	stop := s.watch(nil)
+	s.within(patient, pane, "||")
+	s.types(pane, "podman run img codex")
+	s.within(patient, pane, "codex|podman|")
+	s.types(pane, "end")
+	s.within(patient, pane, "||")
+	panes, err := s.tmux.Panes(context.Background())
+	if err != nil || len(Marked(panes)) != 0 {
+		t.Errorf("listed are %+v, %v", Marked(panes), err)
+	}
+	if err := stop(); err != context.Canceled {
+		t.Error(err)
+	}
+	if got := s.marks(pane); got != "claude||idle" {
+		t.Errorf("after the watch its window's marks are %q", got)
+	}
+}
+
 // An agent that the user has named must be marked also where the runtime is the pane's own first process, alone or in a script.
 func TestNamedFirstProcess(t *testing.T) {
 	s := newServer(t)
@@ -93,10 +118,11 @@ func TestScriptCalledClaude(t *testing.T) {
 func TestTellTakesItsTime(t *testing.T) {
 	s := newServer(t)
 	told := make(chan Pane, 10)
-	stop := s.watch(func(ctx context.Context, p Pane) {
+	w := &Watcher{Tmux: s.tmux, Processes: NewProcesses(s.tmux.Runner), Tell: func(ctx context.Context, p Pane) {
 		told <- p
 		<-ctx.Done()
-	})
+	}}
+	stop := s.run(w)
 	first, second := s.pane(), s.pane()
 	s.types(first, "docker run img claude")
 	s.within(patient, first, "claude|docker|")
@@ -109,8 +135,15 @@ func TestTellTakesItsTime(t *testing.T) {
 	case <-time.After(patient):
 		t.Fatal("nobody was told")
 	}
-	s.types(second, "podman run img codex")
-	s.within(patient, second, "codex|podman|")
+	s.types(second, "podman run img claude")
+	s.within(patient, second, "claude|podman|")
+	s.types(second, "Esc to cancel")
+	s.within(patient, second, "claude|podman|waiting")
+	s.types(second, "esc to interrupt")
+	s.within(patient, second, "claude|podman|working")
+	if p, ok := w.calls.take(); ok {
+		t.Errorf("of %+v somebody would still be told", p)
+	}
 	done := make(chan error, 1)
 	go func() { done <- stop() }()
 	select {
@@ -120,12 +153,40 @@ func TestTellTakesItsTime(t *testing.T) {
 	}
 }
 
+// An agent must be told of as idle once it stays so, and as waiting at once.
+func TestTell(t *testing.T) {
+	w := &Watcher{Tell: func(context.Context, Pane) {}}
+	w.begin(1)
+	w.calls.more = make(chan struct{}, 1)
+	for i, c := range []struct {
+		state  spec.ScreenState
+		inView bool
+		told   bool
+	}{
+		{"idle", false, false}, {"idle", false, false}, // it has only come up
+		{"working", false, false}, {"idle", false, false}, {"working", false, false}, // half drawn
+		{"idle", false, false}, {"idle", false, true}, {"idle", false, false},
+		{"waiting", false, true}, {"waiting", false, false},
+		{"working", false, false}, {"idle", false, false}, {"idle", true, false}, {"idle", false, false},
+	} {
+		was := w.lives["%1"]
+		is := was
+		is.State = c.state
+		w.lives["%1"] = is
+		w.tell(Pane{ID: "%1", InView: c.inView}, was, is)
+		if p, ok := w.calls.take(); ok != c.told || ok && p.State != c.state {
+			t.Errorf("step %d: told %v of %+v, want %v", i, ok, p, c.told)
+		}
+	}
+}
+
 // Of each pane the newest state must be told, in the order of the changes, once.
 func TestCalls(t *testing.T) {
 	var c calls
-	for _, p := range []Pane{{ID: "%1", State: "waiting"}, {ID: "%2", State: "idle"}, {ID: "%1", State: "idle"}} {
+	for _, p := range []Pane{{ID: "%1", State: "waiting"}, {ID: "%2", State: "idle"}, {ID: "%3", State: "waiting"}, {ID: "%1", State: "idle"}} {
 		c.put(p)
 	}
+	c.drop("%3")
 	var got []string
 	for p, ok := c.take(); ok; p, ok = c.take() {
 		got = append(got, p.ID+" "+string(p.State))

@@ -55,7 +55,7 @@ type source interface {
 type Processes struct {
 	source source
 	known  map[key]*reading
-	reads  int // of arguments
+	left   int // of maxRelatives, for the pane that is looked at
 }
 
 // said is all that is kept of a process's arguments.
@@ -70,8 +70,8 @@ type reading struct {
 	seen  bool // in this round
 }
 
-// maxReads is how often arguments without an agent are read: where no exec is told, a
-// script called docker that is replaced by the real docker looks the same.
+// maxReads is how often arguments without an agent are read where no exec is told: a
+// script called docker that is replaced by the real docker looks the same there.
 const maxReads = 3
 
 // NewProcesses finds out how processes are read here.
@@ -133,6 +133,7 @@ type Front struct {
 // leader of the foreground process group, or what it has started in that group.
 // Arguments are read once a process.
 func (p *Processes) front(pid int) (Front, bool) {
+	p.left = maxRelatives
 	first, err := p.source.process(pid)
 	if err != nil || first.foreground <= 0 {
 		return Front{}, false
@@ -174,10 +175,12 @@ func (f Front) orNamed(named string) Front {
 	return f
 }
 
-// Scripts that start a container have it as a child, in their own process group.
+// Scripts that start a container have it as a child, in their own process group. What
+// make starts is many, and none of them.
 const (
-	maxDepth    = 4
-	maxChildren = 8
+	maxDepth     = 4
+	maxChildren  = 8
+	maxRelatives = 32
 )
 
 // below looks for an agent in q and in what it has started in its process group. A
@@ -230,10 +233,11 @@ func (p *Processes) member(q proc, group, depth int) (proc, bool) {
 func (p *Processes) living(q proc) []proc {
 	var list []proc
 	for _, pid := range p.source.children(q) {
+		if p.left--; p.left < 0 || len(list) == maxChildren {
+			break
+		}
 		if c, err := p.source.process(pid); err == nil && !c.gone {
-			if list = append(list, c); len(list) == maxChildren {
-				break
-			}
+			list = append(list, c)
 		}
 	}
 	return list
@@ -247,10 +251,10 @@ func (p *Processes) read(q proc) said {
 		p.known[q.key()] = r
 	}
 	r.seen = true
-	if r.Agent == "" && r.reads < maxReads {
-		p.reads++
+	if r.reads == 0 || r.Agent == "" && q.stack == "" && r.reads < maxReads {
+		r.reads++
 		if says, err := p.source.read(q); err == nil {
-			r.said, r.reads = says, r.reads+1
+			r.said = says
 		}
 	}
 	return r.said
@@ -274,7 +278,10 @@ func (p *Processes) inPane(pane Pane) (Front, bool) {
 		return Front{Shell: true}, true
 	}
 	f, ok := p.front(pane.PID)
-	return p.shows(f, pane.attached).orNamed(pane.named), ok
+	if !ok {
+		return Front{}, false
+	}
+	return p.shows(f, pane.attached).orNamed(pane.named), true
 }
 
 // begin starts a round of looks; what the last one has not met is forgotten.

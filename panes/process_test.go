@@ -4,59 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/agent-container/agent-container/process"
 )
-
-// fakeProc is a /proc of processes that a test makes up.
-type fakeProc struct {
-	t   *testing.T
-	dir string
-}
-
-func (f fakeProc) put(pid int, comm, state string, pgrp, foreground, start int, children string, argv ...string) {
-	f.t.Helper()
-	dir := filepath.Join(f.dir, fmt.Sprint(pid))
-	stat := fmt.Sprintf("%d (%s) %s 1 %d 1 34816 %d 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0\n", pid, comm, state, pgrp, foreground, start)
-	for name, text := range map[string]string{
-		"stat": stat, "cmdline": strings.Join(argv, "\x00") + "\x00", fmt.Sprintf("task/%d/children", pid): children,
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			f.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			f.t.Fatal(err)
-		}
-	}
-}
-
-// thread gives a process a second thread, with children.
-func (f fakeProc) thread(pid, tid int, children string) {
-	f.t.Helper()
-	stat := filepath.Join(f.dir, fmt.Sprint(pid), "stat")
-	b, err := os.ReadFile(stat)
-	if err == nil {
-		err = os.WriteFile(stat, []byte(strings.Replace(string(b), " 20 0 1 0 ", " 20 0 2 0 ", 1)), 0o600)
-	}
-	dir := filepath.Join(f.dir, fmt.Sprint(pid), "task", fmt.Sprint(tid))
-	if err == nil {
-		err = os.Mkdir(dir, 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "children"), []byte(children), 0o600)
-	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-func (f fakeProc) processes() *Processes {
-	return &Processes{source: slashProc{f.dir}, known: map[key]*reading{}}
-}
 
 var claudeInDocker = []string{"docker", "run", "-it", "img", "claude"}
 
@@ -164,10 +116,69 @@ func TestFront(t *testing.T) {
 	}
 }
 
+// countingSource counts what is read.
+type countingSource struct {
+	source
+	processes, reads int
+}
+
+func (c *countingSource) process(pid int) (proc, error) {
+	c.processes++
+	return c.source.process(pid)
+}
+
+func (c *countingSource) read(p proc) (said, error) {
+	c.reads++
+	return c.source.read(p)
+}
+
+// Of a program that has started hundreds of others, as make does, a look must read a few.
+func TestBoundedLook(t *testing.T) {
+	f := fakeProc{t, t.TempDir()}
+	f.put(10, "bash", "S", 10, 20, 1, "20", "bash")
+	next := 21
+	var grow func(pid, depth int)
+	grow = func(pid, depth int) {
+		var children []string
+		for range 8 {
+			if child := next; depth < 3 {
+				next++
+				grow(child, depth+1)
+				children = append(children, fmt.Sprint(child))
+			}
+		}
+		f.put(pid, "make", "S", 20, 20, pid, strings.Join(children, " "), "make")
+	}
+	grow(20, 0)
+	p := f.processes()
+	counted := &countingSource{source: p.source}
+	p.source = counted
+	if front, ok := p.front(10); !ok || front.Agent != "" || front.Shell {
+		t.Errorf("in front is %+v, %v", front, ok)
+	}
+	if most := maxRelatives + 2; counted.processes > most || counted.reads > most {
+		t.Errorf("of %d processes %d and the arguments of %d were read, want at most %d", next-20, counted.processes, counted.reads, most)
+	}
+}
+
+// What a script with an agent's name attaches to must be in front, and not that agent.
+func TestAttachInAScript(t *testing.T) {
+	f := fakeProc{t, t.TempDir()}
+	f.put(10, "bash", "S", 10, 20, 1, "20", "bash")
+	f.put(20, "claude", "S", 20, 20, 2, "21", "/bin/sh", "/home/me/bin/claude")
+	f.put(21, "agent-container", "S", 20, 20, 3, "", "agent-container", "attach", "web")
+	got, ok := f.processes().inPane(Pane{PID: 10, attached: attached{Found{"codex", "docker"}, 21}})
+	if !ok || got.Found != (Found{"codex", "docker"}) || !got.nested {
+		t.Errorf("in front is %+v, %v", got, ok)
+	}
+}
+
 // The arguments of an agent's process must be read once, again after an exec and for a new process of the same number, and not for ever where there is no agent.
 func TestReadOnce(t *testing.T) {
 	f := fakeProc{t, t.TempDir()}
 	p := f.processes()
+	counted := &countingSource{source: p.source}
+	p.source = counted
 	look := func(agent string, reads int) {
 		t.Helper()
 		for range 10 {
@@ -178,8 +189,8 @@ func TestReadOnce(t *testing.T) {
 				t.Fatalf("in front is %q, want %q", got.Agent, agent)
 			}
 		}
-		if p.reads != reads {
-			t.Errorf("arguments were read %d times, want %d", p.reads, reads)
+		if counted.reads != reads {
+			t.Errorf("arguments were read %d times, want %d", counted.reads, reads)
 		}
 	}
 	f.put(10, "docker", "S", 10, 10, 1, "", claudeInDocker...)
@@ -190,6 +201,11 @@ func TestReadOnce(t *testing.T) {
 	look("pi", 3)
 	f.put(10, "docker", "S", 10, 10, 9, "", "docker", "run", "img", "bash")
 	look("", 3+maxReads)
+	f.stack(10, "7ffc0")
+	look("", 3+maxReads+1)
+	f.put(10, "docker", "S", 10, 10, 9, "", claudeInDocker...)
+	f.stack(10, "7ffd0")
+	look("claude", 3+maxReads+2)
 	if len(p.known) != 1 {
 		t.Errorf("%d processes are remembered, want the one that is there", len(p.known))
 	}

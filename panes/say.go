@@ -16,8 +16,9 @@ const sayOption = "@agent_container_says"
 // there before the first one.
 const clientTime = 10 * time.Second
 
-// Say shows a line on every client. Where there is none it waits for one, for a while.
-func (t Tmux) Say(ctx context.Context, text string) error {
+// Say shows a line on a client, or, with client "", on every one. Where there is none it
+// waits for one, for a while.
+func (t Tmux) Say(ctx context.Context, client, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, clientTime)
 	defer cancel()
 	clients, err := t.clients(ctx)
@@ -32,8 +33,11 @@ func (t Tmux) Say(ctx context.Context, text string) error {
 	if err == nil {
 		_, err = t.call(ctx, "set-option", "-g", sayOption, spec.Printable(text, 500))
 	}
-	for _, client := range clients {
-		_, one := t.call(ctx, "display-message", "-d", "10000", "-c", client.Name, "#{"+sayOption+"}")
+	for _, c := range clients {
+		if client != "" && c.Name != client {
+			continue
+		}
+		_, one := t.call(ctx, "display-message", "-d", "10000", "-c", c.Name, "#{"+sayOption+"}")
 		err = errors.Join(err, one)
 	}
 	_, last := t.call(ctx, "set-option", "-gu", sayOption)

@@ -117,8 +117,12 @@ func (s *server) within(limit time.Duration, pane, want string) time.Duration {
 // watch runs a watcher until the test ends, or the returned function is called, which
 // returns what Watch has returned.
 func (s *server) watch(tell func(context.Context, Pane)) (stop func() error) {
+	return s.run(&Watcher{Tmux: s.tmux, Processes: NewProcesses(s.tmux.Runner), Tell: tell})
+}
+
+// run runs a watcher as watch does.
+func (s *server) run(w *Watcher) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Watcher{Tmux: s.tmux, Processes: NewProcesses(s.tmux.Runner), Tell: tell}
 	done := make(chan error, 1)
 	go func() { done <- w.Watch(ctx) }()
 	stop = func() error { cancel(); err := <-done; done <- err; return err }

@@ -36,8 +36,8 @@ func (s slashProc) process(pid int) (proc, error) {
 	p.pgrp, _ = strconv.Atoi(f[2])
 	p.foreground, _ = strconv.Atoi(f[5])
 	p.threads, _ = strconv.Atoi(f[17])
-	if len(f) > 25 {
-		p.stack = f[25] // where its stack begins: at random; 0 of a process of another user
+	if len(f) > 25 && f[25] != "0" { // which it is of a process of another user
+		p.stack = f[25] // where its stack begins: at random
 	}
 	return p, nil
 }
@@ -54,14 +54,17 @@ func readOnce(path string, room []byte) ([]byte, error) {
 	return room[:max(n, 0)], err
 }
 
-// children are those of all threads; none where the kernel does not list them.
+// maxThreads bounds what a look reads of a program with hundreds of threads.
+const maxThreads = 32
+
+// children are those of its first threads; none where the kernel does not list them.
 func (s slashProc) children(p proc) []int {
 	if p.threads <= 1 {
 		return s.childrenOf(p.pid, strconv.Itoa(p.pid))
 	}
 	threads, _ := os.ReadDir(s.path(p.pid, "task")) // of one that has ended there are none
 	var list []int
-	for _, thread := range threads {
+	for _, thread := range threads[:min(len(threads), maxThreads)] {
 		list = append(list, s.childrenOf(p.pid, thread.Name())...)
 	}
 	return list

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -182,15 +184,16 @@ func parseMarks(agent, runtime string, state spec.ScreenState) (m shown) {
 	return m
 }
 
-// mark sets the marks of a pane, and takes away those that are "".
-func (t Tmux) mark(ctx context.Context, pane string, m shown) error {
+// mark sets the marks of a pane, and takes away those that are "". To hide is to set
+// those to "", for a pane without an option has that of its window, session or server.
+func (t Tmux) mark(ctx context.Context, pane string, m shown, hide bool) error {
 	var words []string
 	for i, value := range []string{m.Agent, m.Runtime, string(m.state)} {
 		if i > 0 {
 			words = append(words, ";")
 		}
 		words = append(words, "set-option", "-p")
-		if value == "" {
+		if value == "" && !hide {
 			words = append(words, "-u", "-t", pane, marks[i])
 		} else {
 			words = append(words, "-t", pane, marks[i], value)
@@ -200,12 +203,21 @@ func (t Tmux) mark(ctx context.Context, pane string, m shown) error {
 	return err
 }
 
-// screens returns what is to be seen in panes, in one call.
+// atOnce is of how many panes the screens are read in one call: tmux takes a command of
+// 16 KB at most.
+const atOnce = 50
+
+// screens returns what is to be seen in panes.
 func (t Tmux) screens(ctx context.Context, panes []string) map[string]string {
 	seen := map[string]string{}
-	if len(panes) == 0 {
-		return seen
+	for some := range slices.Chunk(panes, atOnce) {
+		maps.Copy(seen, t.someScreens(ctx, some))
 	}
+	return seen
+}
+
+func (t Tmux) someScreens(ctx context.Context, panes []string) map[string]string {
+	seen := map[string]string{}
 	separator := rand.Text() + " " // no screen can have it
 	var words []string
 	for i, id := range panes {
@@ -246,13 +258,37 @@ func (t Tmux) Pane(ctx context.Context, id string) (Pane, error) {
 	return panes[i], nil
 }
 
-// Server is the socket and the process of the server.
+// Server is the socket and the process of the server, or an error of the type
+// *OldServerError.
 func (t Tmux) Server(ctx context.Context) (socket string, pid int, err error) {
-	out, err := t.call(ctx, "display-message", "-p", "#{pid} #{socket_path}")
+	out, err := t.call(ctx, "display-message", "-p", "#{version} #{pid} #{socket_path}")
 	if err != nil {
 		return "", 0, err
 	}
-	number, socket, _ := strings.Cut(strings.TrimSpace(out), " ")
-	pid, err = strconv.Atoi(number)
-	return socket, pid, err
+	f := strings.SplitN(strings.TrimSuffix(out, "\n"), " ", 3)
+	if len(f) < 3 {
+		return "", 0, fmt.Errorf("tmux's answer is not understood: %q", spec.Printable(out, 100))
+	}
+	if tooOld(f[0]) {
+		return "", 0, &OldServerError{f[0]}
+	}
+	pid, err = strconv.Atoi(f[1])
+	return f[2], pid, err
+}
+
+// OldServerError says that the server has no popups, no messages that last, or not even
+// options of panes.
+type OldServerError struct{ Version string }
+
+func (e *OldServerError) Error() string {
+	return "tmux " + spec.Printable(e.Version, 20) + " is too old: 3.2 or later is needed"
+}
+
+// tooOld reports whether version is one before 3.2. What is no number is not released.
+func tooOld(version string) bool {
+	var major, minor int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n != 2 {
+		return false
+	}
+	return major < 3 || major == 3 && minor < 2
 }

@@ -31,7 +31,9 @@ type Watcher struct {
 	panes    []Pane
 	lives    map[string]life
 	marks    map[string]shown // as tmux has them
-	screened map[string]int64 // when a pane's screen was read, in seconds
+	hidden   map[string]bool  // panes that would show the marks of their window or session
+	screened map[string]int64 // the activity after which a pane's screen was read
+	settling map[string]bool  // panes that have become idle, to be told of if they stay so
 	server   int
 	children []int // of the server
 	looks    int
@@ -79,6 +81,7 @@ func (w *Watcher) Watch(ctx context.Context) error {
 func (w *Watcher) begin(server int) {
 	w.server, w.children = server, nil
 	w.lives, w.marks, w.screened = map[string]life{}, map[string]shown{}, map[string]int64{}
+	w.hidden, w.settling = map[string]bool{}, map[string]bool{}
 }
 
 // ended reports whether err is the end of the server, and no other has its socket.
@@ -98,18 +101,19 @@ func (w *Watcher) over(ctx context.Context, err error) error {
 	return err
 }
 
-// clear removes every mark, also those that another watcher has left.
+// clear removes every mark, also those that another watcher has left. A pane that
+// closes meanwhile takes its own with it.
 func (w *Watcher) clear(ctx context.Context) error {
 	panes, err := w.Tmux.Panes(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range panes {
-		if p.marks != (shown{}) {
-			err = errors.Join(err, w.Tmux.mark(ctx, p.ID, shown{}))
+		if p.marks != (shown{}) || w.hidden[p.ID] {
+			_ = w.Tmux.mark(ctx, p.ID, shown{}, false) // the first look finds what is left
 		}
 	}
-	return err
+	return nil
 }
 
 // look is one round: panes, processes in front, marks, screens.
@@ -157,7 +161,13 @@ func (w *Watcher) ask(ctx context.Context, children []int) error {
 	w.panes, w.children = panes, children
 	w.forget()
 	for _, p := range panes {
+		if had, known := w.marks[p.ID]; known && had == (shown{}) && p.marks != had {
+			w.hidden[p.ID] = true
+		}
 		w.marks[p.ID] = p.marks
+		if p.InView {
+			w.calls.drop(p.ID)
+		}
 	}
 	return nil
 }
@@ -165,10 +175,11 @@ func (w *Watcher) ask(ctx context.Context, children []int) error {
 // set keeps the life of a pane, and its marks where they differ from those that tmux has.
 func (w *Watcher) set(ctx context.Context, id string, was, is life) error {
 	if marks := (shown{is.Found, is.State}); marks != w.marks[id] {
-		if err := w.Tmux.mark(ctx, id, marks); err != nil {
+		if err := w.Tmux.mark(ctx, id, marks, w.hidden[id]); err != nil {
 			return err // tried again at the next look, from the same life
 		}
 		w.marks[id] = marks
+		w.calls.drop(id)
 	}
 	if is.key != was.key {
 		delete(w.screened, id)
@@ -188,44 +199,63 @@ func (w *Watcher) forget() {
 			delete(w.lives, id)
 			delete(w.marks, id)
 			delete(w.screened, id)
+			delete(w.hidden, id)
+			w.calls.drop(id)
 		}
 	}
 }
 
 // readScreens reads the states of agents in front, where anything has been written
-// in the window since the last time.
+// in the window since the last time or in the last seconds.
 func (w *Watcher) readScreens(ctx context.Context, now time.Time) error {
 	var ids []string
 	for _, p := range w.panes {
 		l := w.lives[p.ID]
-		if read, ok := w.screened[p.ID]; l.inFront && screenRules[l.Agent] != nil && (!ok || p.activity >= read) {
+		if !l.inFront || screenRules[l.Agent] == nil {
+			continue
+		}
+		if read, ok := w.screened[p.ID]; !ok || p.activity != read || now.Unix()-p.activity <= 2 {
 			ids = append(ids, p.ID)
 		}
 	}
 	seen := w.Tmux.screens(ctx, ids)
 	var failed error
 	for _, p := range w.panes {
-		screen, ok := seen[p.ID]
-		if !ok {
-			continue
-		}
 		was := w.lives[p.ID]
-		if was.nested {
-			screen = withoutStatus(screen)
-		}
 		is := was
-		is.State = stateOf(was.Agent, screen, was.State)
+		if screen, ok := seen[p.ID]; ok {
+			if was.nested {
+				screen = withoutStatus(screen)
+			}
+			is.State = stateOf(was.Agent, screen, was.State)
+			w.screened[p.ID] = p.activity
+		}
 		if err := w.set(ctx, p.ID, was, is); err != nil {
+			delete(w.screened, p.ID)
 			failed = errors.Join(failed, err)
 			continue
 		}
-		w.screened[p.ID] = now.Unix()
-		if calling(was.State, is.State, p.InView) && w.Tell != nil {
-			p.Agent, p.Runtime, p.State = is.Agent, is.Runtime, is.State
-			w.calls.put(p)
-		}
+		w.tell(p, was, is)
 	}
 	return failed
+}
+
+// tell has somebody told of a pane that waits, and of one that is idle if it still is
+// at the next reading: a screen that is being drawn can look so.
+func (w *Watcher) tell(p Pane, was, is life) {
+	settled := w.settling[p.ID] && is.State == spec.ScreenIdle
+	delete(w.settling, p.ID)
+	switch {
+	case !settled && !calling(was.State, is.State, p.InView):
+		return
+	case !settled && is.State == spec.ScreenIdle:
+		w.settling[p.ID] = true
+		return
+	case p.InView || w.Tell == nil:
+		return
+	}
+	p.Agent, p.Runtime, p.State = is.Agent, is.Runtime, is.State
+	w.calls.put(p)
 }
 
 // Next is the pane after current, in order and around, whose agent waits for an

@@ -21,3 +21,13 @@ func TestNotifyCommandFails(t *testing.T) {
 	d.shows(d.agent(), "Esc to cancel")
 	d.screenHas("claude is waiting: work:1.0; panes.notify_command: ")
 }
+
+func TestPanesNextByKey(t *testing.T) {
+	// The documented key must say on the client why it goes nowhere, also that nobody watches.
+	d := newDesk(t, "# none\n")
+	d.client()
+	// Without the prefix: two keys that a loaded machine brings together count as pasted.
+	d.must("tmux", "bind", "-n", "C-g", "run-shell", "agent-container panes next --client '#{client_name}'")
+	d.must("tmux", "-L", "outer", "send-keys", "C-g")
+	d.screenHas("no other pane waits")
+}
