@@ -2,10 +2,10 @@ package panes
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agent-container/agent-container/spec"
 )
@@ -15,19 +15,16 @@ func TestAttached(t *testing.T) {
 	s := newServer(t)
 	s.watch(nil)
 	ctx, pane := context.Background(), s.pane()
-	inFront := func() Front {
+	inFront := func() (f Front) {
 		t.Helper()
-		for deadline := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
-			p, err := s.tmux.Pane(ctx, pane)
-			if err != nil {
-				t.Fatal(err)
+		s.until(func() string {
+			var err error
+			if f, err = s.front(pane); err != nil || f.Shell {
+				return fmt.Sprintf("in front is %+v, %v", f, err)
 			}
-			if f, err := NewProcesses(s.tmux.Runner).Front(ctx, p); err == nil && !f.Shell {
-				return f
-			} else if time.Now().After(deadline) {
-				t.Fatalf("in front is %+v, %v", f, err)
-			}
-		}
+			return ""
+		})
+		return f
 	}
 	attach := func(f Found, pid int) {
 		t.Helper()

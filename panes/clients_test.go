@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 )
@@ -24,13 +23,14 @@ func (s *server) client(session string) string {
 	}
 	go func() { _, _ = io.Copy(io.Discard, screen) }()
 	s.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = screen.Close() })
-	for deadline := time.Now().Add(patient); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if name := s.must("list-clients", "-t", session, "-F", "#{client_name}"); name != "" {
-			return name
+	var name string
+	s.until(func() string {
+		if name = s.must("list-clients", "-t", session, "-F", "#{client_name}"); name == "" {
+			return "no client is attached to " + session
 		}
-	}
-	s.t.Fatalf("no client is attached to %s", session)
-	return ""
+		return ""
+	})
+	return name
 }
 
 // linked is a pane whose window is work:1 and other:5, and a client of each of these

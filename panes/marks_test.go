@@ -2,8 +2,10 @@ package panes
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -88,11 +90,12 @@ func TestNamedFirstProcess(t *testing.T) {
 	for _, argv := range [][]string{{"docker", "exec", "-it", "box", "bash"}, {"docker exec -it box bash; read x"}} {
 		pane := s.must(append([]string{"new-window", "-d", "-P", "-F", "#{pane_id}"}, argv...)...)
 		s.must("set-option", "-p", "-t", pane, NameOption, "claude")
-		for deadline := time.Now().Add(patient); s.must("display-message", "-p", "-t", pane, "#{"+MarkAgent+"}") != "claude"; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%q is marked %q", argv, s.marks(pane))
+		s.until(func() string {
+			if got := s.marks(pane); !strings.HasPrefix(got, "claude|") {
+				return fmt.Sprintf("%q is marked %q", argv, got)
 			}
-		}
+			return ""
+		})
 	}
 }
 
@@ -169,11 +172,10 @@ func TestTell(t *testing.T) {
 		{"waiting", false, true}, {"waiting", false, false},
 		{"working", false, false}, {"idle", false, false}, {"idle", true, false}, {"idle", false, false},
 	} {
-		was := w.lives["%1"]
-		is := was
-		is.State = c.state
-		w.lives["%1"] = is
-		w.tell(Pane{ID: "%1", InView: c.inView}, was, is)
+		seen := w.of("%1")
+		was := seen.State
+		seen.State = c.state
+		w.tell(Pane{ID: "%1", InView: c.inView}, was)
 		if p, ok := w.calls.take(); ok != c.told || ok && p.State != c.state {
 			t.Errorf("step %d: told %v of %+v, want %v", i, ok, p, c.told)
 		}

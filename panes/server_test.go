@@ -3,6 +3,7 @@ package panes
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,14 +85,35 @@ func (s *server) types(pane, line string) {
 // runs waits until a pane runs a program.
 func (s *server) runs(pane, program string) {
 	s.t.Helper()
+	s.until(func() string {
+		if got := s.must("display-message", "-p", "-t", pane, "#{pane_current_command}"); got != program {
+			return fmt.Sprintf("%s runs %q, want %q", pane, got, program)
+		}
+		return ""
+	})
+}
+
+// until waits until what says no complaint.
+func (s *server) until(complaint func() string) {
+	s.t.Helper()
 	for deadline := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
-		got := s.must("display-message", "-p", "-t", pane, "#{pane_current_command}")
-		if got == program {
+		said := complaint()
+		if said == "" {
 			return
-		} else if time.Now().After(deadline) {
-			s.t.Fatalf("%s runs %q, want %q", pane, got, program)
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatal(said)
 		}
 	}
+}
+
+// front is what is in front of a pane, read without a watcher.
+func (s *server) front(pane string) (Front, error) {
+	p, err := s.tmux.Pane(context.Background(), pane)
+	if err != nil {
+		return Front{}, err
+	}
+	return NewProcesses(s.tmux.Runner).Front(context.Background(), p)
 }
 
 // marks are the marks of a pane, "agent|runtime|state".

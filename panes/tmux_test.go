@@ -146,16 +146,15 @@ func TestScreensOfManyPanes(t *testing.T) {
 	for i := range atOnce + 5 {
 		panes = append(panes, s.must("new-window", "-d", "-P", "-F", "#{pane_id}", "sh", "-c", fmt.Sprintf("echo screen-%d-; read x", i)))
 	}
-	deadline := time.Now().Add(patient)
-	for i, pane := range panes {
-		for want := fmt.Sprintf("screen-%d-", i); ; time.Sleep(20 * time.Millisecond) {
-			if got := s.tmux.screens(context.Background(), panes)[pane]; strings.Contains(got, want) {
-				break
-			} else if time.Now().After(deadline) {
-				t.Fatalf("the screen of %s is %q, want %s", pane, got, want)
+	s.until(func() string {
+		seen := s.tmux.screens(context.Background(), panes)
+		for i, pane := range panes {
+			if want := fmt.Sprintf("screen-%d-", i); !strings.Contains(seen[pane], want) {
+				return fmt.Sprintf("the screen of %s is %q, want %s", pane, seen[pane], want)
 			}
 		}
-	}
+		return ""
+	})
 }
 
 // A pane's mark must be there within a second of its agent, in a shell and in a new pane. The best of many tries counts, for other tests may have the processors.
@@ -197,21 +196,13 @@ func TestFrontOfAPane(t *testing.T) {
 	s := newServer(t)
 	pane := s.pane()
 	s.types(pane, "docker run img claude")
-	deadline := time.Now().Add(patient)
-	for {
-		p, err := s.tmux.Pane(context.Background(), pane)
-		if err != nil {
-			t.Fatal(err)
+	s.until(func() string {
+		f, err := s.front(pane)
+		if err != nil || f.Found != (Found{"claude", "docker"}) || f.PID <= 0 {
+			return fmt.Sprintf("in front is %+v, %v", f, err)
 		}
-		f, err := NewProcesses(s.tmux.Runner).Front(context.Background(), p)
-		if err == nil && f.Found == (Found{"claude", "docker"}) && f.PID > 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("in front is %+v, %v", f, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return ""
+	})
 }
 
 // A server that is not there, and a pane that is not, must be told from other trouble.

@@ -29,16 +29,29 @@ type Watcher struct {
 	Tell func(context.Context, Pane)
 
 	panes    []Pane
-	lives    map[string]life
-	marks    map[string]shown // as tmux has them
-	hidden   map[string]bool  // panes that would show the marks of their window or session
-	screened map[string]int64 // the activity after which a pane's screen was read
-	settling map[string]bool  // panes that have become idle, to be told of if they stay so
+	watched  map[string]*watched
 	server   int
 	children []int // of the server
 	looks    int
 	failures int
 	calls    calls
+}
+
+// watched is what is kept of a pane from look to look.
+type watched struct {
+	life
+	marks    shown // as tmux has them
+	listed   bool  // marks have been read before
+	hidden   bool  // it would show the marks of its window, its session or the server
+	read     int64 // the activity after which its screen was read; 0 if it was not
+	settling bool  // it has become idle, and is told of if it stays so
+}
+
+func (w *Watcher) of(id string) *watched {
+	if w.watched[id] == nil {
+		w.watched[id] = &watched{}
+	}
+	return w.watched[id]
 }
 
 // Watch keeps the marks until ctx ends, and then removes them, or until the server
@@ -79,9 +92,7 @@ func (w *Watcher) Watch(ctx context.Context) error {
 // begin forgets everything, for a server of which nothing is known. Another one may
 // have the socket a moment after the last has ended.
 func (w *Watcher) begin(server int) {
-	w.server, w.children = server, nil
-	w.lives, w.marks, w.screened = map[string]life{}, map[string]shown{}, map[string]int64{}
-	w.hidden, w.settling = map[string]bool{}, map[string]bool{}
+	w.server, w.children, w.watched = server, nil, map[string]*watched{}
 }
 
 // ended reports whether err is the end of the server, and no other has its socket.
@@ -109,7 +120,7 @@ func (w *Watcher) clear(ctx context.Context) error {
 		return err
 	}
 	for _, p := range panes {
-		if p.marks != (shown{}) || w.hidden[p.ID] {
+		if p.marks != (shown{}) || w.of(p.ID).hidden {
 			_ = w.Tmux.mark(ctx, p.ID, shown{}, false) // the first look finds what is left
 		}
 	}
@@ -131,15 +142,13 @@ func (w *Watcher) look(ctx context.Context, now time.Time) error {
 	w.looks++
 	var failed error
 	for _, p := range w.panes {
-		was := w.lives[p.ID]
+		seen := w.of(p.ID)
 		f, ok := w.Processes.inPane(p)
-		if !ok && was.unseen < askEvery {
-			// Between two programs there may be none; the next look sees.
-			was.unseen++
-			w.lives[p.ID] = was
+		if !ok && seen.unseen < askEvery {
+			seen.unseen++ // between two programs there may be none; the next look sees
 			continue
 		}
-		failed = errors.Join(failed, w.set(ctx, p.ID, was, was.next(f, now)))
+		failed = errors.Join(failed, w.set(ctx, p.ID, seen.next(f, now)))
 	}
 	if asks {
 		failed = errors.Join(failed, w.readScreens(ctx, now))
@@ -161,10 +170,9 @@ func (w *Watcher) ask(ctx context.Context, children []int) error {
 	w.panes, w.children = panes, children
 	w.forget()
 	for _, p := range panes {
-		if had, known := w.marks[p.ID]; known && had == (shown{}) && p.marks != had {
-			w.hidden[p.ID] = true
-		}
-		w.marks[p.ID] = p.marks
+		seen := w.of(p.ID)
+		seen.hidden = seen.hidden || seen.listed && seen.marks == (shown{}) && p.marks != seen.marks
+		seen.marks, seen.listed = p.marks, true
 		if p.InView {
 			w.calls.drop(p.ID)
 		}
@@ -173,18 +181,19 @@ func (w *Watcher) ask(ctx context.Context, children []int) error {
 }
 
 // set keeps the life of a pane, and its marks where they differ from those that tmux has.
-func (w *Watcher) set(ctx context.Context, id string, was, is life) error {
-	if marks := (shown{is.Found, is.State}); marks != w.marks[id] {
-		if err := w.Tmux.mark(ctx, id, marks, w.hidden[id]); err != nil {
+func (w *Watcher) set(ctx context.Context, id string, is life) error {
+	seen := w.of(id)
+	if marks := (shown{is.Found, is.State}); marks != seen.marks {
+		if err := w.Tmux.mark(ctx, id, marks, seen.hidden); err != nil {
 			return err // tried again at the next look, from the same life
 		}
-		w.marks[id] = marks
+		seen.marks = marks
 		w.calls.drop(id)
 	}
-	if is.key != was.key {
-		delete(w.screened, id)
+	if is.key != seen.key {
+		seen.read = 0
 	}
-	w.lives[id] = is
+	seen.life = is
 	return nil
 }
 
@@ -194,12 +203,9 @@ func (w *Watcher) forget() {
 	for _, p := range w.panes {
 		there[p.ID] = true
 	}
-	for id := range w.lives {
+	for id := range w.watched {
 		if !there[id] {
-			delete(w.lives, id)
-			delete(w.marks, id)
-			delete(w.screened, id)
-			delete(w.hidden, id)
+			delete(w.watched, id)
 			w.calls.drop(id)
 		}
 	}
@@ -210,51 +216,47 @@ func (w *Watcher) forget() {
 func (w *Watcher) readScreens(ctx context.Context, now time.Time) error {
 	var ids []string
 	for _, p := range w.panes {
-		l := w.lives[p.ID]
-		if !l.inFront || screenRules[l.Agent] == nil {
+		seen := w.of(p.ID)
+		if !seen.inFront || screenRules[seen.Agent] == nil {
 			continue
 		}
-		if read, ok := w.screened[p.ID]; !ok || p.activity != read || now.Unix()-p.activity <= 2 {
+		if p.activity != seen.read || now.Unix()-p.activity <= 2 {
 			ids = append(ids, p.ID)
 		}
 	}
-	seen := w.Tmux.screens(ctx, ids)
+	screens := w.Tmux.screens(ctx, ids)
 	var failed error
 	for _, p := range w.panes {
-		was := w.lives[p.ID]
-		is := was
-		if screen, ok := seen[p.ID]; ok {
-			if was.nested {
+		seen := w.of(p.ID)
+		is, was := seen.life, seen.State
+		if screen, ok := screens[p.ID]; ok {
+			if is.nested {
 				screen = withoutStatus(screen)
 			}
-			is.State = stateOf(was.Agent, screen, was.State)
-			w.screened[p.ID] = p.activity
+			is.State = stateOf(is.Agent, screen, was)
+			seen.read = p.activity
 		}
-		if err := w.set(ctx, p.ID, was, is); err != nil {
-			delete(w.screened, p.ID)
+		if err := w.set(ctx, p.ID, is); err != nil {
+			seen.read = 0
 			failed = errors.Join(failed, err)
 			continue
 		}
-		w.tell(p, was, is)
+		w.tell(p, was)
 	}
 	return failed
 }
 
 // tell has somebody told of a pane that waits, and of one that is idle if it still is
-// at the next reading: a screen that is being drawn can look so.
-func (w *Watcher) tell(p Pane, was, is life) {
-	settled := w.settling[p.ID] && is.State == spec.ScreenIdle
-	delete(w.settling, p.ID)
-	switch {
-	case !settled && !calling(was.State, is.State, p.InView):
-		return
-	case !settled && is.State == spec.ScreenIdle:
-		w.settling[p.ID] = true
-		return
-	case p.InView || w.Tell == nil:
+// at the next reading: a screen that is being drawn can look so. It was in the state was.
+func (w *Watcher) tell(p Pane, was spec.ScreenState) {
+	seen := w.of(p.ID)
+	settled := seen.settling && seen.State == spec.ScreenIdle
+	news := calling(was, seen.State, p.InView)
+	seen.settling = news && seen.State == spec.ScreenIdle && !settled
+	if w.Tell == nil || p.InView || !settled && (!news || seen.settling) {
 		return
 	}
-	p.Agent, p.Runtime, p.State = is.Agent, is.Runtime, is.State
+	p.Agent, p.Runtime, p.State = seen.Agent, seen.Runtime, seen.State
 	w.calls.put(p)
 }
 
