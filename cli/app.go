@@ -39,9 +39,10 @@ type app struct {
 	signals  *signalRelay
 
 	json        bool
-	inTerminal  bool // stdin is a terminal
-	terminal    bool // stdin and stdout are terminals and nobody said --no-input
-	errTerminal bool // stderr is a terminal: progress may redraw its line
+	inTerminal  bool     // stdin is a terminal
+	terminal    bool     // stdin and stdout are terminals and nobody said --no-input
+	errTerminal bool     // stderr is a terminal: progress may redraw its line
+	typed       []string // the command line after the program's name
 	openEngine  *engine.Engine
 	warned      bool            // of credentials in a URL
 	alarmed     map[string]bool // ids of runs of which alarm has spoken
@@ -78,6 +79,7 @@ func (a *app) run(ctx context.Context, argv []string) error {
 		a.complete(ctx, commands, argv[2], argv[3:])
 		return nil
 	}
+	a.typed = argv[min(1, len(argv)):]
 	swallowed := checkValues(commands, argv)
 	argv, globals := splitGlobals(commands, argv)
 	a.json = globals["--json"]

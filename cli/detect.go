@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 
 	ucli "github.com/urfave/cli/v2"
@@ -69,8 +70,15 @@ func (a *app) detect(ctx context.Context, c *ucli.Context) (any, error) {
 			asked++
 		}
 	}
-	if asked != 1 {
-		return nil, refuse("run: agent-container detect --all", "detect needs one of --pid PID, --pane %%N, --all and -- CMD...")
+	dashes := slices.Index(a.typed, "--")
+	switch {
+	case len(argv) > 0 && (dashes < 0 || len(a.typed)-dashes-1 != len(argv)):
+		// Without the dashes "detect 4711", for --pid, would be a command without an agent.
+		return nil, refuse("use --pid PID, --pane %N, --all, or put -- before a command: agent-container detect -- CMD...", "detect takes no argument without a flag or --")
+	case asked != 1:
+		return nil, refuse("run: agent-container detect --all", "detect needs exactly one of --pid PID, --pane %%N, --all and -- CMD...")
+	case c.IsSet("pid") && c.Int("pid") <= 0:
+		return nil, refuse("see: ps -A", "--pid takes the number of a process")
 	}
 	answer := detectAnswer{Agents: []detected{}}
 	var err error
@@ -109,7 +117,11 @@ func (d *detectAnswer) add(pid int, f panes.Found) {
 func (a *app) detectProcess(ctx context.Context, pid int, answer *detectAnswer) error {
 	f, err := panes.NewProcesses(a.runner).Process(ctx, pid)
 	if err != nil {
-		return fail(exitFailed, "run: agent-container detect --all", "%w", err)
+		code := exitFailed
+		if errors.Is(err, panes.ErrNoProcess) {
+			code = exitNotFound
+		}
+		return fail(code, "run: agent-container detect --all", "%w", err)
 	}
 	answer.add(pid, f)
 	return nil

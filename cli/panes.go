@@ -16,6 +16,7 @@ import (
 	"github.com/agent-container/agent-container/panes"
 	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/settings"
+	"github.com/agent-container/agent-container/spec"
 )
 
 func panesCommand() command {
@@ -126,8 +127,11 @@ func (a *app) tellOfPane(ctx context.Context, p panes.Pane) {
 	r := *a.runner
 	r.Env = append(r.Env[:len(r.Env):len(r.Env)], notifyEnvironment(p)...)
 	err := r.Run(within, process.Command{Argv: argv})
-	if err == nil || ctx.Err() != nil {
+	switch {
+	case err == nil || ctx.Err() != nil:
 		return
+	case within.Err() != nil:
+		err = fmt.Errorf("%s was ended: it took longer than %s", argv[0], notifyTime)
 	}
 	a.say("warning: panes.notify_command: %v", err)
 	text := fmt.Sprintf("%s is %s: %s; panes.notify_command: %v", p.Agent, p.State, p.Where, err)
@@ -146,7 +150,8 @@ func notifyEnvironment(e panes.Pane) []string {
 
 // panesAnswer is every pane that has an agent.
 type panesAnswer struct {
-	Panes []panes.Pane `json:"panes"`
+	Panes   []panes.Pane `json:"panes"`
+	Watched bool         `json:"watched"` // otherwise the marks may be stale
 }
 
 func (p panesAnswer) text(w io.Writer) {
@@ -189,6 +194,11 @@ func (a *app) markedPanes(ctx context.Context) (list []panes.Pane, watched bool,
 	if err != nil {
 		return nil, false, err
 	}
+	for _, p := range all {
+		if p.Misnamed != "" {
+			a.say("warning: %s: %s is %q, which is no agent: %s", p.ID, panes.NameOption, p.Misnamed, strings.Join(spec.AgentNames(), ", "))
+		}
+	}
 	l := lockFile(path)
 	free, err := l.TryRLock() // not in the way of another that looks
 	if free {
@@ -208,7 +218,7 @@ func (a *app) panesList(ctx context.Context, _ *ucli.Context) (any, error) {
 	if len(list) == 0 {
 		a.say("no pane has an agent")
 	}
-	return panesAnswer{list}, nil
+	return panesAnswer{list, watched}, nil
 }
 
 // wentAnswer is the pane that somebody was brought to, if any.

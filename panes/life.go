@@ -22,8 +22,8 @@ type life struct {
 
 // next is the life after a look at the pane.
 //
-//	in front             the row                            the runtime's mark
-//	an agent             is that agent's                    its runtime, "" on the host
+//	in front             the row                            the runtime's mark, the state
+//	an agent             is that agent's                    its runtime, "" on the host; its screen's
 //	the shell            ends                               none
 //	another program      ends after Behind                  none
 //
@@ -43,7 +43,7 @@ func (l life) next(f Front, now time.Time) life {
 	if l.inFront {
 		l.inFront, l.behind = false, now
 	}
-	l.Runtime, l.unseen = "", 0
+	l.Runtime, l.State, l.unseen = "", "", 0
 	if now.Sub(l.behind) >= Behind {
 		return life{}
 	}

@@ -67,7 +67,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// A state must stay with its process, also behind another program, and not go over to the next one.
+// A state must stay with its process while it is in front, and not go over to what comes to the front then.
 func TestLifeKeepsItsState(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	docker := Front{Found: Found{"claude", "docker"}, key: key{pid: 2}}
@@ -76,8 +76,8 @@ func TestLifeKeepsItsState(t *testing.T) {
 	if l = l.next(docker, now); l.State != spec.ScreenWaiting {
 		t.Errorf("in front it is %q", l.State)
 	}
-	if l = l.next(Front{key: key{pid: 3}}, now); l.State != spec.ScreenWaiting {
-		t.Errorf("behind another program it is %q", l.State)
+	if l = l.next(Front{key: key{pid: 3}}, now); l.State != "" || l.Agent != "claude" {
+		t.Errorf("behind another program it is %q of %q", l.State, l.Agent)
 	}
 	docker.key.pid = 4
 	if l = l.next(docker, now); l.State != "" {

@@ -6,6 +6,7 @@ package panes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -83,7 +84,10 @@ func NewProcesses(r *process.Runner) *Processes {
 	return p
 }
 
-// Process reads one process.
+// ErrNoProcess is that of a process that is not there, or not any more.
+var ErrNoProcess = errors.New("there is no such process")
+
+// Process reads one process; errors.Is tells ErrNoProcess.
 func (p *Processes) Process(ctx context.Context, pid int) (Found, error) {
 	if err := p.source.refresh(ctx); err != nil {
 		return Found{}, err

@@ -2,7 +2,6 @@ package panes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -76,7 +75,7 @@ func parsePS(line string) (p proc, parent int, says said, ok bool) {
 func (s *psSource) process(pid int) (proc, error) {
 	p, ok := s.table[pid]
 	if !ok {
-		return proc{}, errors.New("there is no such process")
+		return proc{}, ErrNoProcess
 	}
 	return p, nil
 }

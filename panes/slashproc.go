@@ -120,7 +120,7 @@ func cause(err error) error {
 	var path *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("there is no such process")
+		return ErrNoProcess
 	case errors.As(err, &path):
 		return path.Err
 	}

@@ -102,6 +102,7 @@ type Pane struct {
 	activity int64 // of its window, in seconds
 	marks    shown
 	named    string // by the user
+	Misnamed string `json:"-"` // what the user has named that is no agent
 	attached attached
 }
 
@@ -159,6 +160,8 @@ func parsePane(line string) (Pane, bool) {
 	}
 	if named := strings.Trim(f[9], "[]"); slices.Contains(spec.AgentNames(), named) {
 		p.named = named
+	} else {
+		p.Misnamed = named
 	}
 	p.attached = parseAttached(strings.Trim(f[10], "[]"))
 	return p, p.PID > 0

@@ -190,7 +190,7 @@ func (w *Watcher) set(ctx context.Context, id string, is life) error {
 		seen.marks = marks
 		w.calls.drop(id)
 	}
-	if is.key != seen.key {
+	if is.key != seen.key || is.inFront != seen.inFront {
 		seen.read = 0
 	}
 	seen.life = is

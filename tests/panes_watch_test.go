@@ -1,6 +1,9 @@
 package tests
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestPanesWatchSaysWhy(t *testing.T) {
 	// A watcher that cannot start must show why on the client of the server whose tmux.conf starts it, though that comes later; nothing of the text may be read as a format.
@@ -30,4 +33,20 @@ func TestPanesNextByKey(t *testing.T) {
 	d.must("tmux", "bind", "-n", "C-g", "run-shell", "agent-container panes next --client '#{client_name}'")
 	d.must("tmux", "-L", "outer", "send-keys", "C-g")
 	d.screenHas("no other pane waits")
+}
+
+func TestPanesListSaysWhatIsNotWatched(t *testing.T) {
+	// The list must tell whether somebody watches, and which pane has been given the name of no agent.
+	d := newDesk(t, "# none\n")
+	d.until(func() string {
+		if said := d.must("agent-container", "panes", "list", "--json"); !strings.Contains(said, `"watched":true`) {
+			return said
+		}
+		return ""
+	})
+	pane := d.must("tmux", "display-message", "-p", "#{pane_id}")
+	d.must("tmux", "set-option", "-p", "-t", pane, "@agent_is", "cluade")
+	if said := d.must("agent-container", "panes", "list"); !strings.Contains(said, "warning: "+pane+`: @agent_is is "cluade", which is no agent: claude, codex, pi, opencode`) {
+		t.Errorf("of a name that is none the list says %q", said)
+	}
 }
