@@ -22,10 +22,10 @@ type life struct {
 
 // next is the life after a look at the pane.
 //
-//	in front             the row                            the runtime's mark, the state
-//	an agent             is that agent's                    its runtime, "" on the host; its screen's
-//	the shell            ends                               none
-//	another program      ends after Behind                  none
+//	in front           the row             the runtime's mark      the state
+//	an agent           is that agent's     its, "" on the host     its screen's
+//	the shell          ends                none                    none
+//	another program    ends after Behind   none                    none
 //
 // A container whose script goes on after its agent (claude; bash) still has the
 // runtime in front, and stays.

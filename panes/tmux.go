@@ -96,13 +96,14 @@ type Pane struct {
 	State   spec.ScreenState `json:"state,omitempty"`   // none where the screen has no rules
 	InView  bool             `json:"in_view"`
 
-	PID      int   `json:"-"` // of its first process
+	PID      int    `json:"-"` // of its first process
+	Misnamed string `json:"-"` // what the user has named that is no agent
+
 	server   int   // the process id of tmux's server
 	dead     bool  // its program has ended, and tmux keeps it to be seen
 	activity int64 // of its window, in seconds
 	marks    shown
 	named    string // by the user
-	Misnamed string `json:"-"` // what the user has named that is no agent
 	attached attached
 }
 
@@ -110,10 +111,10 @@ type Pane struct {
 var paneFormat = "#{pid} #{pane_id} #{pane_pid} #{pane_dead} #{pane_active}#{window_active}#{window_zoomed_flag} #{session_attached} #{window_activity} " +
 	plain(MarkAgent) + plain(MarkRuntime) + plain(MarkState) + plain(NameOption) + plain(AttachedOption) + "#{session_name}:#{window_index}.#{pane_index}"
 
-// plain is the format of an option in brackets: of one that holds anything but small
-// letters, digits and / there is nothing between them. Somebody may use the same name.
+// plain is the format of an option in brackets: of one that holds anything but a
+// plain word or path there is nothing between them. Somebody may use the same name.
 func plain(option string) string {
-	return "[#{?#{m/r:^[a-z0-9/]+$,#{" + option + "}},#{" + option + "},}] "
+	return "[#{?#{m/r:^[A-Za-z0-9/._-]+$,#{" + option + "}},#{" + option + "},}] "
 }
 
 // Panes returns all panes of the server, each once.

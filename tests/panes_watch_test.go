@@ -45,8 +45,8 @@ func TestPanesListSaysWhatIsNotWatched(t *testing.T) {
 		return ""
 	})
 	pane := d.must("tmux", "display-message", "-p", "#{pane_id}")
-	d.must("tmux", "set-option", "-p", "-t", pane, "@agent_is", "cluade")
-	if said := d.must("agent-container", "panes", "list"); !strings.Contains(said, "warning: "+pane+`: @agent_is is "cluade", which is no agent: claude, codex, pi, opencode`) {
+	d.must("tmux", "set-option", "-p", "-t", pane, "@agent_is", "Claude-Code")
+	if said := d.must("agent-container", "panes", "list"); !strings.Contains(said, "warning: "+pane+`: @agent_is is "Claude-Code", which is no agent: claude, codex, pi, opencode`) {
 		t.Errorf("of a name that is none the list says %q", said)
 	}
 }
