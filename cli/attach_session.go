@@ -87,13 +87,8 @@ func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p 
 func (a *app) pauseBefore(ctx context.Context, e *engine.Engine, s spec.Spec, attempt int) error {
 	wait := min(time.Second<<attempt, 30*time.Second)
 	a.say("the connection to %s was lost; attaching again in %s", s.Name, wait)
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(wait):
-	}
-	if attempt < 2 {
-		return nil
+	if err := pause(ctx, wait); err != nil || attempt < 2 {
+		return err
 	}
 	return a.stillAlive(ctx, e, s)
 }

@@ -66,10 +66,8 @@ func (a *app) await(ctx context.Context, e *engine.Engine, s spec.Spec) (spec.St
 		if attempt == probeMax {
 			return spec.Status{}, err
 		}
-		select { // it is restarting, or has only just begun
-		case <-ctx.Done():
-			return spec.Status{}, context.Cause(ctx)
-		case <-time.After(probeGap):
+		if err := pause(ctx, probeGap); err != nil { // it is restarting, or has only just begun
+			return spec.Status{}, err
 		}
 	}
 }

@@ -116,10 +116,12 @@ const createAttempts = 10
 
 // create makes the containers of m, written to file. Whoever does not share our
 // locks, another user say, may meanwhile take the subnet, which is then another
-// one, or remove the shared bridge with the last deployment on it.
+// one, or remove the shared bridge with the last deployment on it; and the engine
+// may still be at the create of a command that was killed.
 func (a *app) create(ctx context.Context, e *engine.Engine, m compose.Model, file string) error {
 	for attempt := 1; ; attempt++ {
 		err := e.Create(ctx, compose.ProjectName(m.Spec.Name), file)
+		holder, taken := engine.NameTaken(err)
 		switch {
 		case attempt == createAttempts:
 			return err
@@ -129,6 +131,8 @@ func (a *app) create(ctx context.Context, e *engine.Engine, m compose.Model, fil
 			if m.Host.Subnet, err = a.subnet(ctx, e, m.Spec.Name); err == nil {
 				file, err = a.writeModel(m)
 			}
+		case taken:
+			err = a.freeName(ctx, e, m.Spec.Name, holder, err)
 		default:
 			return err
 		}

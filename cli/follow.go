@@ -71,10 +71,8 @@ func (a *app) untilEnded(ctx context.Context, e *engine.Engine, name string, lim
 		if !c.State.Alive() || time.Now().After(deadline) {
 			return c, nil
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(20 * time.Millisecond):
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 }

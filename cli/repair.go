@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
@@ -69,6 +70,30 @@ func (a *app) repairTwins(ctx context.Context, e *engine.Engine, all []*engine.C
 		}
 	}
 	return nil
+}
+
+// freeName deals with the container that has the name which one of the deployment
+// was to be created with. What the engine makes for a command that was killed has
+// its name before it is listed: it comes to light after everybody has looked. Once
+// it is whole it is a twin, or what Compose replaces. Otherwise it is conflict, the
+// error of the create.
+func (a *app) freeName(ctx context.Context, e *engine.Engine, name, holder string, conflict error) error {
+	c, err := e.Inspect(ctx, holder)
+	switch {
+	case err != nil:
+		return err
+	case c == nil: // not listed yet, or gone
+		return pause(ctx, 200*time.Millisecond)
+	case !compose.Owned(c.Config.Labels, name):
+		return &engine.ForeignError{Kind: "container", Name: c.Name}
+	case c.State.HasRun(): // somebody's who does not share our locks
+		return conflict
+	}
+	all, err := e.Containers(ctx, name)
+	if err != nil {
+		return err
+	}
+	return a.repairTwins(ctx, e, all)
 }
 
 // keepOne keeps the container that has run, which holds what was filled and the

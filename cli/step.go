@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // step is one part of a command that changes something. It is named for what is
@@ -45,6 +46,16 @@ func together(ctx context.Context, list ...func(ctx context.Context) error) erro
 		return cause.error
 	default:
 		return cause
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
 	}
 }
 

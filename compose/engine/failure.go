@@ -32,6 +32,27 @@ var portTakenWords = regexp.MustCompile(`port is already allocated|address alrea
 // PortTaken reports whether err says that a port to be published is taken.
 func PortTaken(err error) bool { return portTakenWords.MatchString(stderrOf(err)) }
 
+// removingWords are how the engine refuses to remove what it is removing already.
+var removingWords = regexp.MustCompile(`removal of container \S+ is already in progress`)
+
+// beingRemoved reports whether err says of each thing that failed that it is gone
+// or about to be.
+func beingRemoved(err error) bool { return onlySays(err, missingWords, removingWords) }
+
+// nameTakenWords are how the engine says that a container's name is another's, and
+// whose.
+var nameTakenWords = regexp.MustCompile(`container name "\S+" is already in use by container "?([0-9a-f]+)`)
+
+// NameTaken returns the id of the container that has the name which one was to be
+// created with, if err says so.
+func NameTaken(err error) (id string, taken bool) {
+	m := nameTakenWords.FindStringSubmatch(stderrOf(err))
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
 // missingPathWords are how cp says that a path in a container is not there.
 var missingPathWords = regexp.MustCompile(`(?i)could not find the file `)
 

@@ -46,3 +46,26 @@ func TestFailuresAreToldApart(t *testing.T) {
 		t.Error("an error that no command made was read as one")
 	}
 }
+
+func TestWhatTheEngineIsStillAtIsTold(t *testing.T) {
+	// A name that is taken must be told with its holder, and a removal under way from one that fails. The texts are docker 26.1's.
+	for text, want := range map[string]string{
+		`Error response from daemon: Conflict. The container name "/9b3eb12557ff_agent-container-x" is already in use by container "f395e0ac". You have to remove (or rename) that container to be able to reuse that name.`: "f395e0ac",
+		`Error response from daemon: Pool overlaps with other one on this address space`: "",
+	} {
+		if id, taken := NameTaken(said(text)); id != want || taken != (want != "") {
+			t.Errorf("%q: holder %q, %v", text, id, taken)
+		}
+	}
+	removing := "Error response from daemon: removal of container a is already in progress\n"
+	for text, want := range map[string]bool{
+		removing: true,
+		removing + "Error response from daemon: No such container: b":         true,
+		removing + "Error response from daemon: cannot remove b: device busy": false,
+		"": false,
+	} {
+		if beingRemoved(said(text)) != want {
+			t.Errorf("%q: being removed is not %v", text, want)
+		}
+	}
+}

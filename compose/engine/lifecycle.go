@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/process"
@@ -182,19 +183,29 @@ func (e *Engine) Rename(ctx context.Context, id, name string) error {
 	return err
 }
 
-// Remove removes stopped containers; one that is gone already is no error.
+// Remove removes stopped containers; one that is gone already is no error. One
+// that the engine is removing, for a command that was killed say, is waited for.
 func (e *Engine) Remove(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := e.docker(ctx, append([]string{"rm",
-		"--force",   // a container may have been restarted meanwhile
-		"--volumes", // the anonymous ones of a service, which nobody can name; named ones stay
-	}, ids...)...)
-	if missing(err) {
-		return nil
+	for began := time.Now(); ; {
+		_, err := e.docker(ctx, append([]string{"rm",
+			"--force",   // a container may have been restarted meanwhile
+			"--volumes", // the anonymous ones of a service, which nobody can name; named ones stay
+		}, ids...)...)
+		switch {
+		case missing(err):
+			return nil
+		case !beingRemoved(err) || time.Since(began) > busyTime:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
-	return err
 }
 
 // Logs copies a container's output to s; follow goes on until it ends. since

@@ -18,8 +18,7 @@ var theModelIsDone = regexp.MustCompile(`(?m)^[ ●•]*done\W*$`)
 // and waits until its shell has done it.
 func (u *user) doesWhatIsTyped(at *seat) {
 	u.t.Helper()
-	at.types("model: run printf 'typed in %s\\n' $PWD | tee /workspace/typed.txt")
-	u.untilScreen(20*time.Second, "/workspace/typed.txt")
+	untilTyped(u.t, "model: run printf 'typed in %s\\n' $PWD | tee /workspace/typed.txt", at.types, u.screen)
 	if screen := u.screen(); containsAny(screen, dialogs) {
 		u.t.Errorf("it asks something:\n%s", screen)
 	}
@@ -29,6 +28,26 @@ func (u *user) doesWhatIsTyped(at *seat) {
 			return r.String() + "\nthe screen:\n" + u.screen()
 		}
 		return ""
+	})
+}
+
+// untilTyped types a line for an agent until its screen shows the end of it. Codex may
+// throw away what it is given in its first moments at its prompt; whoever sits there sees
+// that nothing has come and types again, on an empty line.
+func untilTyped(t *testing.T, line string, types func(string), screen func() string) {
+	t.Helper()
+	end := line[max(0, len(line)-12):] // a long line is wrapped
+	var typed time.Time
+	eventually(t, 2*time.Minute, func() string {
+		shown := screen()
+		if contains(shown, end) {
+			return ""
+		}
+		if time.Since(typed) > 20*time.Second {
+			types("\x15" + line) // Ctrl-U empties the line; claude offers again what was interrupted
+			typed = time.Now()
+		}
+		return "the screen does not show what is typed:\n" + shown
 	})
 }
 

@@ -60,7 +60,6 @@ func TestPanesOfRealAgents(t *testing.T) {
 			}
 			p.until("idle", "Escape", again)
 			if a.asks != "" {
-				p.tmux("send-keys", "-t", p.id, "C-u") // claude offers what was interrupted again
 				p.types(a.asks)
 				p.until("waiting", "Enter", 10*time.Second)
 			}
@@ -127,13 +126,7 @@ func (p agentPane) until(want, key string, again time.Duration) {
 // types types a line and waits until it is shown.
 func (p agentPane) types(line string) {
 	p.t.Helper()
-	p.tmux("send-keys", "-t", p.id, "-l", line)
-	eventually(p.t, time.Minute, func() string {
-		if screen := p.screen(); !strings.Contains(screen, line) {
-			return "it does not show what is typed:\n" + screen
-		}
-		return ""
-	})
+	untilTyped(p.t, line, func(text string) { p.tmux("send-keys", "-t", p.id, "-l", text) }, p.screen)
 }
 
 func (p agentPane) screen() string { return p.tmux("capture-pane", "-p", "-t", p.id) }
