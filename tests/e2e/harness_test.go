@@ -203,10 +203,15 @@ func (u *user) inspect(format string) string {
 	return docker(u.t, "inspect", "--format", format, u.container())
 }
 
-// eventually polls until check returns "" or the time is over, and then fails
-// with what it returned last.
+// patience is the least that is waited for what has no time of its own to keep to:
+// other work may have the machine for that long.
+const patience = time.Minute
+
+// eventually polls until check returns "" or the time, at least patience, is over,
+// and then fails with what it returned last.
 func eventually(t *testing.T, limit time.Duration, check func() string) {
 	t.Helper()
+	limit = max(limit, patience)
 	deadline := time.Now().Add(limit)
 	for {
 		problem := check()
