@@ -151,7 +151,7 @@ func (a *app) changeAccess(ctx context.Context, c *ucli.Context, verb string, in
 		}
 		return nil, fail(exitNotFound, next, "no sshd runs in %s: it is %s, %s", s.Name, s.Mode, found.State.Status)
 	}
-	release, err := a.lock(s.Name)
+	release, err := a.lock(ctx, s.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (a *app) down(ctx context.Context, c *ucli.Context, purge, records bool) (a
 		a.say("NOTE: the SSH key of %s goes with its volumes; where it is registered, take it out:", name)
 		a.say("%s", key)
 	}
-	release, err := a.lock(name)
+	release, err := a.lock(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (a *app) remove(ctx context.Context, e *engine.Engine, name string, purge, 
 		{"down-locked", func() error { return nil }},
 		{"down-stopped", func() error { return a.stopAll(ctx, e, name) }},
 		{"down-brought", func() (err error) {
-			if all, err = e.Containers(ctx, name); err != nil {
+			if all, err = e.Settled(ctx, name); err != nil {
 				return err
 			}
 			return a.empty(ctx, e, all, !records, !purge)

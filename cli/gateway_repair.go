@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
@@ -46,12 +47,12 @@ func (a *app) rejoin(ctx context.Context, e *engine.Engine, c *engine.Container,
 // theirs was, once it enforces: a service sends as soon as it runs.
 func (a *app) restartBehind(ctx context.Context, e *engine.Engine, c *engine.Container, left []*engine.Container) (*engine.Container, error) {
 	name := c.Deployment()
-	release, err := a.lock(name)
+	release, err := a.lock(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	switch why, err := a.unenforced(ctx, e, c); {
+	switch why, err := a.enforcesSoon(ctx, e, c); {
 	case err != nil:
 		return nil, err
 	case why != "":
@@ -67,6 +68,26 @@ func (a *app) restartBehind(ctx context.Context, e *engine.Engine, c *engine.Con
 	}
 	c, _, err = a.current(ctx, e, name)
 	return c, err
+}
+
+// gatewayStart is how long a gateway may take to enforce, for the guest too.
+const gatewayStart = 30 * time.Second
+
+// enforcesSoon is unenforced once a gateway that was just started had the time to
+// install its rules, which the guest gives it too.
+func (a *app) enforcesSoon(ctx context.Context, e *engine.Engine, c *engine.Container) (why string, err error) {
+	for began := time.Now(); ; {
+		if why, err = a.unenforced(ctx, e, c); err != nil || why == "" || time.Since(began) > gatewayStart {
+			return why, err
+		}
+		gateway, err := e.Inspect(ctx, compose.GatewayContainer(c.Deployment()))
+		if err != nil || gatewayLost(c, gateway) != "" {
+			return why, err
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return "", err
+		}
+	}
 }
 
 func gatewayRemoved(name string) *failure {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -31,14 +32,22 @@ func (e *busyError) Error() string {
 	return fmt.Sprintf("another operation on %s is in progress: %s", e.name, e.holder)
 }
 
+// Names of the locks in a deployment's state directory. The first is held by the
+// command that changes the deployment, the second also by every program that it
+// starts meanwhile.
+const (
+	deploymentLock = "lock"
+	workLock       = "work.lock"
+)
+
 // lock holds a deployment until release; it is the kernel's, so a killed
-// process leaves none behind. It returns a *busyError at once when it is held.
-func (a *app) lock(name string) (release func(), err error) {
-	dir := a.dirs.Deployment(engine.LocalHost, name)
-	if err := settings.MakePrivate(dir); err != nil {
+// process leaves none behind. It returns a *busyError at once when it is held, and
+// waits for what a killed command has left at work.
+func (a *app) lock(ctx context.Context, name string) (release func(), err error) {
+	if err := settings.MakePrivate(a.dirs.Deployment(engine.LocalHost, name)); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, "lock")
+	path := a.operationPath(name, deploymentLock)
 	l := lockFile(path)
 	held, err := l.TryLock()
 	if err := lockError(l, err); err != nil {
@@ -48,17 +57,26 @@ func (a *app) lock(name string) (release func(), err error) {
 	if held && !sameFile(l, path) {
 		// A purge removed the file between our opening and our locking it.
 		_ = l.Unlock()
-		return a.lock(name)
+		return a.lock(ctx, name)
 	}
 	if !held {
 		return nil, &busyError{name, lockHolder(path)}
+	}
+	work, err := a.holdWork(ctx, name)
+	if err != nil {
+		_ = l.Unlock()
+		return nil, err
 	}
 	// The file's text is for whoever finds it held; the lock itself is flock's.
 	// Without the text it holds as well: to stop an agent must not need room on
 	// a disk.
 	note := fmt.Sprintf("pid %d since %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 	_ = os.WriteFile(path, []byte(note), 0o600)
-	return func() { _ = l.Unlock() }, nil
+	return sync.OnceFunc(func() {
+		work()
+		_ = os.Truncate(path, 0) // whoever holds it next is not us
+		_ = l.Unlock()
+	}), nil
 }
 
 // lockFile is a lock that opens nothing but a file: a FIFO would wait for
@@ -83,10 +101,17 @@ func lockError(l *flock.Flock, err error) error {
 	return fmt.Errorf("lock %s: %w", l.Path(), err)
 }
 
-// lockHolder is what the holder of a lock has written into it, on one line.
-func lockHolder(path string) string {
-	note, _ := settings.ReadRegular(path, 1000) // for a message only
-	return strings.TrimSpace(spec.Printable(string(note), 200))
+// lockHolder is what the holder of a lock has written into it, on one line. One
+// that has just got it is given a second to write.
+func lockHolder(path string) (text string) {
+	for range 50 {
+		note, _ := settings.ReadRegular(path, 1000) // for a message only
+		if text = strings.TrimSpace(spec.Printable(string(note), 200)); text != "" {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return text
 }
 
 // waitLock holds a lock that is shared by deployments, such as an image's,

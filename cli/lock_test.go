@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/agent-container/agent-container/compose/engine"
+	"github.com/agent-container/agent-container/process"
 	"github.com/agent-container/agent-container/settings"
 )
 
 // lockingApp is an app with a state directory, and the path of web's lock in it.
 func lockingApp(t *testing.T) (*app, string) {
 	t.Helper()
-	a := &app{dirs: settings.Directories{State: t.TempDir()}}
+	a := &app{dirs: settings.Directories{State: t.TempDir()}, runner: &process.Runner{}}
 	dir := a.dirs.Deployment(engine.LocalHost, "web")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestLockRefusesWhatIsNoFile(t *testing.T) {
 				if shared {
 					_, err = a.waitLock(t.Context(), "subnets")
 				} else {
-					_, err = a.lock("web")
+					_, err = a.lock(t.Context(), "web")
 				}
 			})
 			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.says) || asFailure(err).code != exitFailed {
@@ -104,7 +105,7 @@ func TestLockWhateverItHolds(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		release, err := a.lock("web")
+		release, err := a.lock(t.Context(), "web")
 		if err != nil {
 			t.Errorf("%s: %v", about, err)
 			continue
@@ -116,13 +117,13 @@ func TestLockWhateverItHolds(t *testing.T) {
 		if err := errors.Join(os.WriteFile(path, []byte(content), 0o600), os.Truncate(path, 100<<20)); err != nil {
 			t.Fatal(err)
 		}
-		soon(t, about, func() { _, err = a.lock("web") })
+		soon(t, about, func() { _, err = a.lock(t.Context(), "web") })
 		var busy *busyError
 		if !errors.As(err, &busy) || busy.holder != "" || len(err.Error()) > 300 || strings.ContainsAny(err.Error(), "\x1b\n\x00") {
 			t.Errorf("%s: while held: %.400q", about, err)
 		}
 		release()
-		again, err := a.lock("web")
+		again, err := a.lock(t.Context(), "web")
 		if err != nil {
 			t.Errorf("%s: after the release: %v", about, err)
 			continue

@@ -124,8 +124,8 @@ func (a *app) tellOfPane(ctx context.Context, p panes.Pane) {
 	}
 	within, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
-	r := *a.runner
-	r.Env = append(r.Env[:len(r.Env):len(r.Env)], notifyEnvironment(p)...)
+	env := a.runner.Env
+	r := process.Runner{Trace: a.runner.Trace, Env: append(env[:len(env):len(env)], notifyEnvironment(p)...)}
 	err := r.Run(within, process.Command{Argv: argv})
 	switch {
 	case err == nil || ctx.Err() != nil:

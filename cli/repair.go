@@ -27,30 +27,31 @@ func twinOf(c *engine.Container) string {
 // findRepaired is find after the repair of what an interrupted recreate has left:
 // of a container and its twins one stays, under the name.
 func (a *app) findRepaired(ctx context.Context, e *engine.Engine, name string) (*engine.Container, error) {
+	if err := a.awaitOrphans(ctx, name); err != nil {
+		return nil, err
+	}
 	var all []*engine.Container
 	var named *engine.Container
 	err := together(ctx,
 		func(ctx context.Context) (err error) { all, err = e.Containers(ctx, name); return err },
 		func(ctx context.Context) (err error) { named, err = a.find(ctx, e, name); return err }, // something else may have the name
 	)
+	isTwin := func(c *engine.Container) bool { return twinOf(c) != "" }
+	if err != nil || !slices.ContainsFunc(all, isTwin) && !slices.ContainsFunc(all, (*engine.Container).Going) {
+		return named, err
+	}
+	release, err := a.lock(ctx, name) // nobody is in the middle of a recreate
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(all, func(c *engine.Container) bool { return twinOf(c) != "" }) {
-		release, err := a.lock(name) // nobody is in the middle of a recreate
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-		if all, err = e.Containers(ctx, name); err != nil {
-			return nil, err
-		}
-		if err := a.repairTwins(ctx, e, all); err != nil {
-			return nil, err
-		}
-		return a.find(ctx, e, name)
+	defer release()
+	if all, err = e.Settled(ctx, name); err != nil {
+		return nil, err
 	}
-	return named, nil
+	if err := a.repairTwins(ctx, e, all); err != nil {
+		return nil, err
+	}
+	return a.find(ctx, e, name)
 }
 
 // repairTwins leaves one container of each name.
@@ -82,7 +83,7 @@ func (a *app) freeName(ctx context.Context, e *engine.Engine, name, holder strin
 	switch {
 	case err != nil:
 		return err
-	case c == nil: // not listed yet, or gone
+	case c == nil || c.Going(): // not listed yet, or about to be gone
 		return pause(ctx, 200*time.Millisecond)
 	case !compose.Owned(c.Config.Labels, name):
 		return &engine.ForeignError{Kind: "container", Name: c.Name}

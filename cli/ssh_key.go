@@ -74,7 +74,7 @@ func (a *app) sshKeyRotate(ctx context.Context, c *ucli.Context) (any, error) {
 	if err := a.confirm(c, "make a new SSH key for "+s.Name+"; what the old one was registered for is lost"); err != nil {
 		return nil, err
 	}
-	release, err := a.lock(s.Name)
+	release, err := a.lock(ctx, s.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func (a *app) revive(ctx context.Context, e *engine.Engine, c *engine.Container,
 	if s.Mode == spec.Headless || !c.ShouldRun() {
 		return a.rejoin(ctx, e, c, s)
 	}
-	release, err := a.lock(s.Name) // who holds it may have ended it, to make it anew
+	release, err := a.lock(ctx, s.Name) // who holds it may have ended it, to make it anew
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (a *app) stop(ctx context.Context, c *ucli.Context) (any, error) {
 			s.Agent, s.Mode = "", "" // a default would be a claim
 		}
 	}
-	release, err := a.lock(s.Name)
+	release, err := a.lock(ctx, s.Name)
 	if err != nil {
 		return nil, err
 	}

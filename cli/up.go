@@ -84,7 +84,7 @@ func (a *app) up(ctx context.Context, c *ucli.Context) (any, error) {
 // waits or follows. old is the container that the decision was made on.
 func (a *app) deployAndReport(ctx context.Context, c *ucli.Context, e *engine.Engine, verb string, d *deployment, old *engine.Container) (any, error) {
 	name := d.spec.Name
-	release, err := a.lock(name)
+	release, err := a.lock(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (a *app) resume(ctx context.Context, c *ucli.Context, e *engine.Engine, fou
 // lockUnchanged holds the deployment's lock, unless its container is another
 // one than old by now. Deciding needs no lock; acting on the decision does.
 func (a *app) lockUnchanged(ctx context.Context, e *engine.Engine, name string, old *engine.Container) (func(), error) {
-	release, err := a.lock(name)
+	release, err := a.lock(ctx, name)
 	if err != nil {
 		return nil, err
 	}

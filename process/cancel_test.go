@@ -127,6 +127,23 @@ func TestChildKeepsOutputOpen(t *testing.T) {
 	}
 }
 
+func TestGraceIsForCancellationAlone(t *testing.T) {
+	// A short grace must cut nothing of what a program leaves behind that ends by itself, and end one that is deaf.
+	t.Parallel()
+	c := sh("sleep 0.5 && echo late & echo early")
+	c.Grace = 50 * time.Millisecond
+	if out, err := new(Runner).Output(t.Context(), c); err != nil || string(out) != "early\nlate\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c = sh("trap '' TERM; echo up; while :; do sleep 0.01; done")
+	c.Grace = 50 * time.Millisecond
+	start := time.Now()
+	if _, err := startCancelled(t, ctx, cancel, c, 1); !errors.Is(err, context.Canceled) || time.Since(start) > defaultGrace {
+		t.Errorf("%v after %v", err, time.Since(start))
+	}
+}
+
 func TestOwnGroup(t *testing.T) {
 	// A program must run in a group of its own, so that Ctrl-C reaches us alone, except where it has the terminal.
 	for _, terminal := range []bool{false, true} {

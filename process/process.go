@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -41,7 +42,14 @@ type Command struct {
 type Runner struct {
 	Trace io.Writer // where each argv is printed, nil for nowhere
 	Env   []string  // the environment of every program; nil means the caller's
+
+	held atomic.Pointer[os.File]
 }
+
+// Hold has every program that is started from now on inherit f, a locked file, or
+// nothing when f is nil: a lock is there as long as anybody has it open, so one that
+// outlives us, killed, is seen to be at work.
+func (r *Runner) Hold(f *os.File) { r.held.Store(f) }
 
 // ExitError says that a program ran and ended with a status other than 0.
 type ExitError struct {
@@ -92,13 +100,23 @@ func (r *Runner) Run(ctx context.Context, c Command) error {
 	case c.KeepStderr:
 		cmd.Stderr = io.MultiWriter(c.Stderr, kept)
 	}
-	if cmd.WaitDelay = c.Grace; c.Grace == 0 {
-		cmd.WaitDelay = defaultGrace
-	}
 	group := !c.Foreground
+	grace := c.Grace
+	if grace == 0 {
+		grace = defaultGrace
+	}
+	// It also bounds the reading of what a program has left in its pipe when it ended
+	// by itself: on a busy machine a short one would cut the output.
+	cmd.WaitDelay = max(grace, defaultGrace)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: group}
 	endWithUs(cmd.SysProcAttr)
-	cmd.Cancel = func() error { return end(cmd.Process.Pid, group) }
+	if held := r.held.Load(); held != nil {
+		cmd.ExtraFiles = []*os.File{held}
+	}
+	cmd.Cancel = func() error {
+		time.AfterFunc(grace, func() { _ = cmd.Process.Kill() }) // nothing once it was waited for
+		return end(cmd.Process.Pid, group)
+	}
 	err := cmd.Run()
 	if group && ctx.Err() != nil && cmd.Process != nil {
 		// Whatever of the group outlived its leader.

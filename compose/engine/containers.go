@@ -202,6 +202,25 @@ func (e *Engine) Containers(ctx context.Context, name string) ([]*Container, err
 	return list, err
 }
 
+// Going reports whether the engine is removing c: it is there, and cannot be used.
+func (c *Container) Going() bool { return c.State.Status == "removing" }
+
+// Settled is Containers once the engine is through with what it is removing, for a
+// command that was killed say; it waits 30 s at most.
+func (e *Engine) Settled(ctx context.Context, name string) ([]*Container, error) {
+	for began := time.Now(); ; {
+		all, err := e.Containers(ctx, name)
+		if err != nil || !slices.ContainsFunc(all, (*Container).Going) || time.Since(began) > busyTime {
+			return all, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
 // Deployments returns the names of all deployments, in order, by one engine
 // call that is given up as soon as ctx ends.
 func (e *Engine) Deployments(ctx context.Context) ([]string, error) {

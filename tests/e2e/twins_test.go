@@ -101,6 +101,35 @@ func TestRemovalUnderWay(t *testing.T) {
 	u.nothingLeft(0)
 }
 
+// A Compose that goes on after its command was killed must be waited for, and not
+// work against the next command: one that is deaf to TERM stands for it.
+func TestOrphanedCompose(t *testing.T) {
+	u := newUser(t)
+	u.withStub()
+	u.must("up", u.name, "--mode", "idle", "--env", "KEPT=as typed")
+	deaf := []string{u.withDocker(8, "up", "trap '' TERM; sleep 3")}
+	r := u.startWith(nil, deaf, nil, append([]string{"redeploy", u.name}, countedJob...)...)
+	eventually(t, patience, func() string {
+		if _, err := os.Stat(u.path("done")); err != nil {
+			return "Compose was not started: " + r.errOut.String()
+		}
+		return ""
+	})
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	again := u.must(append([]string{"redeploy", u.name}, countedJob...)...)
+	if !contains(again.stderr, "waiting for what a killed command has started on "+u.name) {
+		t.Errorf("it has not waited: %s", again)
+	}
+	u.ranOnce()
+	if filled, _ := u.file("/run/agent-container-secrets/environment"); !contains(filled, "KEPT=as typed\x00") {
+		t.Errorf("the value that was typed is lost: %q", filled)
+	}
+	u.must("down", u.name, "--purge", "--yes")
+	u.nothingLeft(1)
+}
+
 // withDocker puts a script before the engine's command on PATH: at the first
 // command of which the word at position at is word, it does what is said, in which
 // %s is the real one.

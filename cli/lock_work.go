@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Killed with its command, docker tells a plugin that has just been started nothing,
+// and Compose goes on without both (docker 28.2, Compose 2.26: 2 of 8 that got TERM
+// within 100 ms). It would work against the next command, so it holds a lock that the
+// next one waits for.
+
+// workTime is how long that is waited for: Compose gives what it stops 15 s.
+const workTime = 30 * time.Second
+
+// holdWork takes the work lock, which everything that is started until release has
+// too. The caller holds the deployment's lock: whoever has this one was started by a
+// command that is no more.
+func (a *app) holdWork(ctx context.Context, name string) (release func(), err error) {
+	path := a.operationPath(name, workLock)
+	f, err := openLock(path)
+	if err != nil {
+		return nil, err
+	}
+	for began, told := time.Now(), false; ; {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch waited := time.Since(began); {
+		case err == nil:
+			a.runner.Hold(f)
+			return func() {
+				a.runner.Hold(nil)
+				_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // what still runs has the same lock
+				_ = f.Close()
+			}, nil
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			_ = f.Close()
+			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+		case waited > workTime:
+			_ = f.Close()
+			return nil, fail(exitBusy, "it ends by itself; run the command again", "what a killed command has started on %s is still at work after %s", name, workTime)
+		case waited > time.Second && !told:
+			a.say("waiting for what a killed command has started on %s", name)
+			told = true
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			_ = f.Close()
+			return nil, err
+		}
+	}
+}
+
+// openLock opens a lock of ours, and nothing but a file.
+func openLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, fail(exitFailed, "remove it", "lock %s: not a regular file", path)
+	}
+	return f, nil
+}
+
+// awaitOrphans waits until nothing that a killed command has started is at work on the
+// deployment, before it is looked at. A command that lives is another matter: whoever
+// wants its lock is told so.
+func (a *app) awaitOrphans(ctx context.Context, name string) error {
+	f, err := os.OpenFile(a.operationPath(name, workLock), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil // nobody has ever held it; what else is wrong is told where it is wanted
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	_ = f.Close()
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil
+	}
+	release, err := a.lock(ctx, name)
+	var busy *busyError
+	if errors.As(err, &busy) {
+		return nil
+	}
+	if err == nil {
+		release()
+	}
+	return err
+}
