@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agent-container/agent-container/compose"
 	"github.com/agent-container/agent-container/compose/engine"
 	"github.com/agent-container/agent-container/spec"
 )
@@ -58,6 +59,9 @@ func (a *app) keepRefusals(ctx context.Context, e *engine.Engine, c *engine.Cont
 	if len(wanted) == 0 {
 		return
 	}
+	if err := a.journalWritten(ctx, e, c); err != nil {
+		return // the next command does it
+	}
 	unreadable, err := readJournal(ctx, e, s.Name, wanted[0].from, func(d spec.Decision) {
 		for _, s := range wanted {
 			if s.has(d.Time) {
@@ -83,4 +87,21 @@ func (a *app) keepRefusals(ctx context.Context, e *engine.Engine, c *engine.Cont
 			a.say("warning: what run %s was refused is not kept: %s", w.record.ID, oneLine(err.Error()))
 		}
 	}
+}
+
+// journalTime is how long a refusal may be on its way into the engine's log.
+const journalTime = 2 * time.Second
+
+// journalWritten waits until what c was refused before its end is in its gateway's
+// journal: the log of one that has ended is whole.
+func (a *app) journalWritten(ctx context.Context, e *engine.Engine, c *engine.Container) error {
+	left := journalTime - time.Since(c.State.FinishedAt)
+	if c.State.Alive() || left <= 0 {
+		return nil
+	}
+	gateway, err := e.Inspect(ctx, compose.GatewayContainer(c.Deployment()))
+	if err != nil || gateway == nil || !gateway.State.Alive() {
+		return err
+	}
+	return pause(ctx, min(left, journalTime))
 }

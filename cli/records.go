@@ -56,28 +56,24 @@ func (a *app) alarm(r *spec.Record) {
 }
 
 // settle brings in the records and, when a job is over, stops the services
-// that were only there for it.
+// that were only there for it: first, because what its gateway has refused is
+// whole once the gateway has ended.
 func (a *app) settle(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec) (*spec.Record, error) {
+	over := s.Mode == spec.Headless && !c.State.Alive()
+	var stopping error
+	if over && c.Beside().Any() {
+		stopping = a.stopAll(ctx, e, s.Name)
+	}
 	record, err := a.bringRecords(ctx, e, c)
-	if err == nil && s.Mode == spec.Headless && !c.State.Alive() {
+	if err == nil && over {
 		// Whoever asks learns how it ended: from then on the same command means
 		// another run.
 		if a.over = true; a.operating == nil {
 			a.endOperation(s.Name)
 		}
 	}
-	if err != nil || s.Mode != spec.Headless || c.State.Alive() || !c.Beside().Any() {
-		return record, err
+	if err == nil {
+		err = stopping
 	}
-	all, err := e.Containers(ctx, s.Name)
-	if err != nil {
-		return record, err
-	}
-	var services []string
-	for _, other := range all {
-		if !other.IsAgent() && other.State.Alive() {
-			services = append(services, other.ID)
-		}
-	}
-	return record, e.Stop(ctx, services...)
+	return record, err
 }
