@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -135,8 +137,7 @@ func (g *guest) cloneAside(repo spec.Repo, dir string) error {
 	}
 	// The mark must not outlive what it speaks of: git itself does not wait for the
 	// disk.
-	g.progressed("writing it out")
-	if err := syncDisk(dir); err != nil {
+	if err := g.writeOut(dir); err != nil {
 		return err
 	}
 	g.progressed("moving it")
@@ -166,7 +167,7 @@ func (g *guest) moveIn(repo spec.Repo, aside string) error {
 			return err
 		}
 	}
-	if err := syncDisk(g.workspace); err != nil {
+	if err := g.writeOut(g.workspace); err != nil {
 		return err
 	}
 	if err := move(".git"); err != nil {
@@ -188,6 +189,23 @@ func moveNew(from, to string) error {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
 	}
 	return nil
+}
+
+// writeOut is syncDisk, of which it says every second that it goes on: a busy disk
+// takes minutes, and the clone is whole by then.
+func (g *guest) writeOut(dir string) error {
+	done := make(chan error, 1)
+	go func() { done <- syncDisk(dir) }()
+	for {
+		g.progressed("writing it out")
+		select {
+		case err := <-done:
+			return err
+		case <-g.ctx.Done():
+			return context.Cause(g.ctx)
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // syncDisk writes out the file system that holds dir, so that a power cut after

@@ -79,14 +79,16 @@ func (g *guest) watchGateway() <-chan string {
 		return lost
 	}
 	go func() {
-		seen := time.Now()
+		seen, failed := time.Now(), 0
 		for range time.Tick(gatewayPace) {
 			err := gateway.Prove(context.Background(), key)
 			if err == nil {
-				seen = time.Now()
+				seen, failed = time.Now(), 0
 				continue
 			}
-			if time.Since(seen) >= gatewayLost { // not by the tick: who hangs takes its time to fail
+			// Not by the ticks alone: who hangs takes its time to fail. Nor by the time
+			// alone: on a machine that stands still it passes without a question.
+			if failed++; failed >= 3 && time.Since(seen) >= gatewayLost {
 				lost <- fmt.Sprintf("the gateway was lost (%s): nothing can leave the container any more, and it is ended; the exit code is that of the forced stop", spec.Printable(err.Error(), 300))
 				return
 			}
