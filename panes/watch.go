@@ -44,6 +44,7 @@ type watched struct {
 	listed   bool  // marks have been read before
 	hidden   bool  // it would show the marks of its window, its session or the server
 	read     int64 // the activity after which its screen was read; 0 if it was not
+	at       int64 // when it was read, in seconds as activity is
 	settling bool  // it has become idle, and is told of if it stays so
 }
 
@@ -209,41 +210,6 @@ func (w *Watcher) forget() {
 			w.calls.drop(id)
 		}
 	}
-}
-
-// readScreens reads the states of agents in front, where anything has been written
-// in the window since the last time or in the last seconds.
-func (w *Watcher) readScreens(ctx context.Context, now time.Time) error {
-	var ids []string
-	for _, p := range w.panes {
-		seen := w.of(p.ID)
-		if !seen.inFront || screenRules[seen.Agent] == nil {
-			continue
-		}
-		if p.activity != seen.read || now.Unix()-p.activity <= 2 {
-			ids = append(ids, p.ID)
-		}
-	}
-	screens := w.Tmux.screens(ctx, ids)
-	var failed error
-	for _, p := range w.panes {
-		seen := w.of(p.ID)
-		is, was := seen.life, seen.State
-		if screen, ok := screens[p.ID]; ok {
-			if is.nested {
-				screen = withoutStatus(screen)
-			}
-			is.State = stateOf(is.Agent, screen, was)
-			seen.read = p.activity
-		}
-		if err := w.set(ctx, p.ID, is); err != nil {
-			seen.read = 0
-			failed = errors.Join(failed, err)
-			continue
-		}
-		w.tell(p, was)
-	}
-	return failed
 }
 
 // tell has somebody told of a pane that waits, and of one that is idle if it still is
