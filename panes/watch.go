@@ -142,17 +142,56 @@ func (w *Watcher) look(ctx context.Context, now time.Time) error {
 	}
 	w.looks++
 	var failed error
+	var ending []Pane
 	for _, p := range w.panes {
-		seen := w.of(p.ID)
 		f, ok := w.Processes.inPane(p)
-		if !ok && seen.unseen < askEvery {
-			seen.unseen++ // between two programs there may be none; the next look sees
+		if f.Shell && !p.dead && w.of(p.ID).Agent != "" {
+			ending = append(ending, p)
 			continue
 		}
-		failed = errors.Join(failed, w.set(ctx, p.ID, seen.next(f, now)))
+		failed = errors.Join(failed, w.judge(ctx, p, f, ok, now))
 	}
+	failed = errors.Join(failed, w.judgeAgain(ctx, ending, now))
 	if asks {
 		failed = errors.Join(failed, w.readScreens(ctx, now))
+	}
+	return failed
+}
+
+// judge takes what is in front of a pane, if ok, into its life.
+func (w *Watcher) judge(ctx context.Context, p Pane, f Front, ok bool, now time.Time) error {
+	seen := w.of(p.ID)
+	if !ok && seen.unseen < askEvery {
+		seen.unseen++ // between two programs there may be none; the next look sees
+		return nil
+	}
+	return w.set(ctx, p.ID, seen.next(f, now))
+}
+
+// shellStays is after what time a shell that has come in front of an agent is looked at
+// again. Between two programs of one line, or two commands of a script, it is there for
+// some milliseconds, and what it starts has its name until it becomes the program.
+const shellStays = 100 * time.Millisecond
+
+// judgeAgain judges panes with an agent in front of which a shell was seen, if it was,
+// by a second look at them.
+func (w *Watcher) judgeAgain(ctx context.Context, panes []Pane, now time.Time) error {
+	if len(panes) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(shellStays):
+	}
+	// The same round: another would forget what other panes have said.
+	if err := w.Processes.source.refresh(ctx); err != nil {
+		return err
+	}
+	var failed error
+	for _, p := range panes {
+		f, ok := w.Processes.inPane(p)
+		failed = errors.Join(failed, w.judge(ctx, p, f, ok, now))
 	}
 	return failed
 }
