@@ -238,7 +238,7 @@ func TestNameOfASession(t *testing.T) {
 	}
 }
 
-// An agent that the user has named must be marked behind a program whose arguments do not tell, and not behind the shell.
+// An agent that the user has named must be marked behind a program whose arguments do not tell, not behind the shell, and no more when the name is taken back.
 func TestNamedByHand(t *testing.T) {
 	s := newServer(t)
 	s.watch(nil)
@@ -255,13 +255,28 @@ func TestNamedByHand(t *testing.T) {
 		s.within(patient, pane, "||")
 	}
 	s.must("set-option", "-p", "-t", pane, NameOption, "emacs")
+	other := s.pane()
+	round := func() {
+		t.Helper()
+		s.types(other, "claude")
+		s.within(patient, other, "claude||")
+		s.types(other, "end")
+		s.within(patient, other, "||")
+	}
+	round() // with a pane that is new: tmux has been asked
 	s.types(pane, "editor")
 	s.runs(pane, "editor")
-	other := s.pane()
-	s.types(other, "claude")
-	s.within(patient, other, "claude||")
+	round()
 	if got := s.marks(pane); got != "||" {
 		t.Errorf("named emacs, the marks are %q", got)
+	}
+	for _, taken := range [][]string{{"-p", "-u", "-t", pane, NameOption}, {"-p", "-t", pane, NameOption, "emacs"}} {
+		s.must("set-option", "-p", "-t", pane, NameOption, "codex")
+		s.within(patient, pane, "codex||")
+		s.must(append([]string{"set-option"}, taken...)...)
+		if took := s.within(patient, pane, "||"); took > Behind/2 {
+			t.Errorf("after %q the marks are gone after %v, as behind another program", taken, took)
+		}
 	}
 }
 
