@@ -29,13 +29,18 @@ func TestHalfAMinute(t *testing.T) {
 	}
 }
 
-// turns is a source that another turn of a story is told of before each round.
+// turns is a source with something that happens before it is read anew: the next of what
+// is left, or each time the same.
 type turns struct {
 	source
 	left []func()
+	each func()
 }
 
 func (s *turns) refresh(ctx context.Context) error {
+	if s.each != nil {
+		s.each()
+	}
 	if len(s.left) > 0 {
 		s.left[0]()
 		s.left = s.left[1:]

@@ -75,7 +75,11 @@ func (w *Watcher) Watch(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		if err := w.look(ctx, time.Now()); err != nil {
+		err := w.look(ctx, time.Now())
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // not one more look, for which a tick may be there
+		}
+		if err != nil {
 			if w.failures++; w.failures > maxFailures || w.ended(ctx, err) {
 				return w.over(ctx, err)
 			}
