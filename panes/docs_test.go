@@ -46,6 +46,7 @@ func TestDocumentedLines(t *testing.T) {
 	if got := shows(first, "pane-border-format"); got != "0 claude in docker waiting" {
 		t.Errorf("the border shows %q", got)
 	}
+	s.runs(second, "sh") // tmux itself, for a moment
 	if got := shows(second, "pane-border-format"); got != "1 sh" {
 		t.Errorf("the border without an agent shows %q", got)
 	}

@@ -17,7 +17,8 @@ type life struct {
 	behind  time.Time // since when it is not
 	key     key
 	nested  bool
-	unseen  int // looks at which nothing was in front
+	named   bool // the row is from the name that the user has given
+	unseen  int  // looks at which nothing was in front
 }
 
 // next is the life after a look at the pane.
@@ -27,17 +28,20 @@ type life struct {
 //	the shell          ends                none                    none
 //	another program    ends after Behind   none                    none
 //
+// A row that is from a name of the user's ends with that name, for while it is there
+// no program is another one.
+//
 // A container whose script goes on after its agent (claude; bash) still has the
 // runtime in front, and stays.
 func (l life) next(f Front, now time.Time) life {
 	switch {
 	case f.Agent != "":
-		n := life{Found: f.Found, State: l.State, inFront: true, key: f.key, nested: f.nested}
+		n := life{Found: f.Found, State: l.State, inFront: true, key: f.key, nested: f.nested, named: f.named}
 		if l.Agent != f.Agent || l.key != f.key {
 			n.State = "" // another one: its screen has not been read
 		}
 		return n
-	case f.Shell || l.Agent == "":
+	case f.Shell || l.Agent == "" || l.named:
 		return life{}
 	}
 	if l.inFront {

@@ -7,13 +7,13 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// A pane's row and marks must follow what is in front of it: made with an agent, ended by the shell at once, by another program after half a minute, and kept while the runtime stays.
+// A pane's row and marks must follow what is in front of it: made with an agent, ended by the shell and with a name of the user's at once, by another program after half a minute, and kept while the runtime stays.
 func TestLife(t *testing.T) {
 	at := func(f Front, pid int) Front { f.key = key{pid: pid}; return f }
 	docker := Front{Found: Found{"claude", "docker"}}
 	podman := Front{Found: Found{"codex", "podman"}}
 	host := Front{Found: Found{Agent: "claude"}}
-	shell, other := Front{Shell: true}, Front{}
+	shell, other, named := Front{Shell: true}, Front{}, Front{Found: Found{"codex", "docker"}, named: true}
 	type step struct {
 		after                 time.Duration
 		front                 Front
@@ -46,6 +46,15 @@ func TestLife(t *testing.T) {
 			{29 * time.Second, at(docker, 2), "claude", "docker", ""},
 			{0, at(other, 3), "claude", "", ""},
 			{29 * time.Second, at(other, 3), "claude", "", ""},
+		},
+		"a name that is taken back": {
+			{0, at(named, 2), "codex", "docker", ""},
+			{time.Second, at(other, 2), "", "", ""},
+		},
+		"a name that is taken back behind another agent": {
+			{0, at(named, 2), "codex", "docker", ""},
+			{0, at(host, 3), "claude", "", ""},
+			{0, at(other, 4), "claude", "", ""},
 		},
 		"another program, then the shell": {
 			{0, at(docker, 2), "claude", "docker", ""},

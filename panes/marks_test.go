@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -144,9 +145,14 @@ func TestTellTakesItsTime(t *testing.T) {
 	s.within(patient, second, "claude|podman|waiting")
 	s.types(second, "esc to interrupt")
 	s.within(patient, second, "claude|podman|working")
-	if p, ok := w.calls.take(); ok {
-		t.Errorf("of %+v somebody would still be told", p)
-	}
+	s.until(func() string { // the mark comes first
+		w.calls.mu.Lock()
+		defer w.calls.mu.Unlock()
+		if len(w.calls.waiting) != 0 {
+			return fmt.Sprintf("of %+v somebody would still be told", w.calls.waiting)
+		}
+		return ""
+	})
 	done := make(chan error, 1)
 	go func() { done <- stop() }()
 	select {
@@ -196,6 +202,29 @@ func TestCalls(t *testing.T) {
 	if len(got) != 2 || got[0] != "%2 idle" || got[1] != "%1 idle" {
 		t.Errorf("told would be %q", got)
 	}
+}
+
+// A watcher that is ended while it looks must not look once more, though it is time to.
+func TestNoLookAfterTheEnd(t *testing.T) {
+	s := newServer(t)
+	var all sync.WaitGroup
+	for range 10 { // of what is ready a watcher takes either
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			looks := 0
+			p := NewProcesses(s.tmux.Runner)
+			p.source = &turns{source: p.source, each: func() {
+				looks++
+				cancel()
+				<-time.After(lookEvery + lookEvery/2) // as a slow one, and the next is due
+			}}
+			w := &Watcher{Tmux: s.tmux, Processes: p}
+			if err := w.Watch(ctx); err != context.Canceled || looks != 1 {
+				t.Errorf("ended in the first of %d looks, the watcher returns %v", looks, err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A server that has the socket of one that has just ended must be watched in its place.

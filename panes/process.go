@@ -131,6 +131,7 @@ type Front struct {
 	key    key
 	group  int  // the process group in front
 	nested bool // its screen is that of a tmux in the container
+	named  bool // the agent is the one that the user has named
 }
 
 // front is the program in front of the terminal whose first process is pid: the
@@ -174,7 +175,7 @@ func (f Front) orNamed(named string) Front {
 	if f.Agent != "" || f.Shell || named == "" {
 		return f
 	}
-	f.Agent = named
+	f.Agent, f.named = named, true
 	f.Runtime, _ = recognise.Runtime(f.key.comm)
 	return f
 }

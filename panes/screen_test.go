@@ -1,10 +1,12 @@
 package panes
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agent-container/agent-container/spec"
 )
@@ -51,6 +53,36 @@ func TestScreenRules(t *testing.T) {
 			if r.Lines < 1 || r.State != spec.ScreenWorking && r.State != spec.ScreenWaiting && r.State != spec.ScreenIdle {
 				t.Errorf("%s has the rule %+v", agent, r.ScreenRule)
 			}
+		}
+	}
+}
+
+// What is written in the second in which the screen was read, but after that, must be read however late the next reading comes; and a screen to which nothing more is written not for ever.
+func TestScreenOfTheSameSecond(t *testing.T) {
+	s := newServer(t)
+	pane := s.must("new-window", "-d", "-P", "-F", "#{pane_id}", "docker", "run", "img", "claude")
+	const second = 1e9
+	w := &Watcher{Tmux: s.tmux}
+	w.begin(0)
+	w.panes = []Pane{{ID: pane, activity: second}}
+	w.of(pane).life = life{Found: Found{"claude", "docker"}, inFront: true}
+	for _, step := range []struct {
+		writes string
+		after  int64 // seconds
+		want   spec.ScreenState
+	}{{"esc to interrupt", 0, "working"}, {"Esc to cancel", 3, "waiting"}, {"esc to interrupt", 6, "waiting"}} {
+		s.types(pane, step.writes)
+		s.until(func() string {
+			if screen := s.must("capture-pane", "-p", "-t", pane); !strings.HasSuffix(screen, step.writes) {
+				return "the screen is\n" + screen
+			}
+			return ""
+		})
+		if err := w.readScreens(context.Background(), time.Unix(second+step.after, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.of(pane).State; got != step.want {
+			t.Errorf("after %d seconds and %q the state is %q, want %q", step.after, step.writes, got, step.want)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func TestStaleMarksAndEnds(t *testing.T) {
 		if err != nil {
 			t.Errorf("with the server the watcher ends with %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patient):
 		t.Error("the watcher outlives its server")
 	}
 }
@@ -162,7 +162,7 @@ func TestMarksWithinASecond(t *testing.T) {
 	s := newServer(t)
 	s.watch(nil)
 	best := map[string]time.Duration{}
-	for i := range 12 {
+	for i := range 40 {
 		if i > 2 && max(best["docker"], best["podman"]) < time.Second {
 			break
 		}
@@ -238,7 +238,7 @@ func TestNameOfASession(t *testing.T) {
 	}
 }
 
-// An agent that the user has named must be marked behind a program whose arguments do not tell, and not behind the shell.
+// An agent that the user has named must be marked behind a program whose arguments do not tell, not behind the shell, and no more when the name is taken back.
 func TestNamedByHand(t *testing.T) {
 	s := newServer(t)
 	s.watch(nil)
@@ -255,13 +255,26 @@ func TestNamedByHand(t *testing.T) {
 		s.within(patient, pane, "||")
 	}
 	s.must("set-option", "-p", "-t", pane, NameOption, "emacs")
+	other := s.pane()
+	round := func() {
+		t.Helper()
+		s.types(other, "claude")
+		s.within(patient, other, "claude||")
+		s.types(other, "end")
+		s.within(patient, other, "||")
+	}
+	round() // with a pane that is new: tmux has been asked
 	s.types(pane, "editor")
 	s.runs(pane, "editor")
-	other := s.pane()
-	s.types(other, "claude")
-	s.within(patient, other, "claude||")
+	round()
 	if got := s.marks(pane); got != "||" {
 		t.Errorf("named emacs, the marks are %q", got)
+	}
+	for _, taken := range [][]string{{"-p", "-u", "-t", pane, NameOption}, {"-p", "-t", pane, NameOption, "emacs"}} {
+		s.must("set-option", "-p", "-t", pane, NameOption, "codex")
+		s.within(patient, pane, "codex||")
+		s.must(append([]string{"set-option"}, taken...)...)
+		s.within(patient, pane, "||")
 	}
 }
 

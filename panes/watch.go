@@ -44,6 +44,7 @@ type watched struct {
 	listed   bool  // marks have been read before
 	hidden   bool  // it would show the marks of its window, its session or the server
 	read     int64 // the activity after which its screen was read; 0 if it was not
+	at       int64 // when it was read, in seconds as activity is
 	settling bool  // it has become idle, and is told of if it stays so
 }
 
@@ -74,7 +75,11 @@ func (w *Watcher) Watch(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		if err := w.look(ctx, time.Now()); err != nil {
+		err := w.look(ctx, time.Now())
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // not one more look, for which a tick may be there
+		}
+		if err != nil {
 			if w.failures++; w.failures > maxFailures || w.ended(ctx, err) {
 				return w.over(ctx, err)
 			}
@@ -141,17 +146,56 @@ func (w *Watcher) look(ctx context.Context, now time.Time) error {
 	}
 	w.looks++
 	var failed error
+	var ending []Pane
 	for _, p := range w.panes {
-		seen := w.of(p.ID)
 		f, ok := w.Processes.inPane(p)
-		if !ok && seen.unseen < askEvery {
-			seen.unseen++ // between two programs there may be none; the next look sees
+		if f.Shell && !p.dead && w.of(p.ID).Agent != "" {
+			ending = append(ending, p)
 			continue
 		}
-		failed = errors.Join(failed, w.set(ctx, p.ID, seen.next(f, now)))
+		failed = errors.Join(failed, w.judge(ctx, p, f, ok, now))
 	}
+	failed = errors.Join(failed, w.judgeAgain(ctx, ending, now))
 	if asks {
 		failed = errors.Join(failed, w.readScreens(ctx, now))
+	}
+	return failed
+}
+
+// judge takes what is in front of a pane, if ok, into its life.
+func (w *Watcher) judge(ctx context.Context, p Pane, f Front, ok bool, now time.Time) error {
+	seen := w.of(p.ID)
+	if !ok && seen.unseen < askEvery {
+		seen.unseen++ // between two programs there may be none; the next look sees
+		return nil
+	}
+	return w.set(ctx, p.ID, seen.next(f, now))
+}
+
+// shellStays is after what time a shell that has come in front of an agent is looked at
+// again. Between two programs of one line, or two commands of a script, it is there for
+// some milliseconds, and what it starts has its name until it becomes the program.
+const shellStays = 100 * time.Millisecond
+
+// judgeAgain judges panes with an agent in front of which a shell was seen, if it was,
+// by a second look at them.
+func (w *Watcher) judgeAgain(ctx context.Context, panes []Pane, now time.Time) error {
+	if len(panes) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(shellStays):
+	}
+	// The same round: another would forget what other panes have said.
+	if err := w.Processes.source.refresh(ctx); err != nil {
+		return err
+	}
+	var failed error
+	for _, p := range panes {
+		f, ok := w.Processes.inPane(p)
+		failed = errors.Join(failed, w.judge(ctx, p, f, ok, now))
 	}
 	return failed
 }
@@ -209,41 +253,6 @@ func (w *Watcher) forget() {
 			w.calls.drop(id)
 		}
 	}
-}
-
-// readScreens reads the states of agents in front, where anything has been written
-// in the window since the last time or in the last seconds.
-func (w *Watcher) readScreens(ctx context.Context, now time.Time) error {
-	var ids []string
-	for _, p := range w.panes {
-		seen := w.of(p.ID)
-		if !seen.inFront || screenRules[seen.Agent] == nil {
-			continue
-		}
-		if p.activity != seen.read || now.Unix()-p.activity <= 2 {
-			ids = append(ids, p.ID)
-		}
-	}
-	screens := w.Tmux.screens(ctx, ids)
-	var failed error
-	for _, p := range w.panes {
-		seen := w.of(p.ID)
-		is, was := seen.life, seen.State
-		if screen, ok := screens[p.ID]; ok {
-			if is.nested {
-				screen = withoutStatus(screen)
-			}
-			is.State = stateOf(is.Agent, screen, was)
-			seen.read = p.activity
-		}
-		if err := w.set(ctx, p.ID, is); err != nil {
-			seen.read = 0
-			failed = errors.Join(failed, err)
-			continue
-		}
-		w.tell(p, was)
-	}
-	return failed
 }
 
 // tell has somebody told of a pane that waits, and of one that is idle if it still is

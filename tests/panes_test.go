@@ -94,7 +94,7 @@ func (d *desk) shows(pane string, lines ...string) {
 // until waits until what says no complaint.
 func (d *desk) until(complaint func() string) {
 	d.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		said := complaint()
 		if said == "" {
@@ -141,6 +141,22 @@ func (d *desk) screenHas(text string) {
 		}
 		return ""
 	})
+}
+
+// keepsWritten keeps what the client writes to its screen from now on, as a message that
+// lasts some seconds.
+func (d *desk) keepsWritten() {
+	d.t.Helper()
+	d.must("tmux", "-L", "outer", "pipe-pane", "cat >"+d.dir+"/written")
+}
+
+// unwritten is a complaint where the client has not written a text since keepsWritten.
+func (d *desk) unwritten(text string) string {
+	written, _ := os.ReadFile(d.dir + "/written")
+	if strings.Contains(string(written), text) {
+		return ""
+	}
+	return "the client has not shown " + text + ": " + strconv.Quote(string(written))
 }
 
 func TestPanes(t *testing.T) {
@@ -226,17 +242,13 @@ func TestPaneMessage(t *testing.T) {
 	// Without a command of the user's, the client must show a message of a pane that waits.
 	d := newDesk(t, "# none\n")
 	d.client()
-	// The message lasts four seconds: what the client writes to its screen stays here.
-	d.must("tmux", "-L", "outer", "pipe-pane", "cat >"+d.dir+"/written")
+	d.keepsWritten()
 	pane := d.agent()
 	d.shows(pane, "Esc to cancel")
 	d.until(func() string {
 		if log := d.must("tmux", "show-messages"); !strings.Contains(log, " message: claude is waiting: work:1.0") {
 			return "tmux has not given the message:\n" + log
 		}
-		if written, _ := os.ReadFile(d.dir + "/written"); !strings.Contains(string(written), "claude is waiting: work:1.0") {
-			return "the client has not shown the message: " + strconv.Quote(string(written))
-		}
-		return ""
+		return d.unwritten("claude is waiting: work:1.0")
 	})
 }

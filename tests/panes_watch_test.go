@@ -21,8 +21,9 @@ func TestNotifyCommandFails(t *testing.T) {
 	// A command of the user's that cannot be run must not be the end of the message.
 	d := newDesk(t, "panes:\n  notify_command: [DIR/no-such-program]\n")
 	d.client()
+	d.keepsWritten()
 	d.shows(d.agent(), "Esc to cancel")
-	d.screenHas("claude is waiting: work:1.0; panes.notify_command: ")
+	d.until(func() string { return d.unwritten("claude is waiting: work:1.0; panes.notify_command: ") })
 }
 
 func TestPanesNextByKey(t *testing.T) {

@@ -61,7 +61,7 @@ func TestPanesOfRealAgents(t *testing.T) {
 			p.until("idle", "Escape", again)
 			if a.asks != "" {
 				p.types(a.asks)
-				p.until("waiting", "Enter", 10*time.Second)
+				p.until("waiting", "Enter", 40*time.Second) // a second Enter would answer
 			}
 		})
 	}
