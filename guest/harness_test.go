@@ -223,8 +223,21 @@ func (b *box) record() spec.Record {
 }
 
 // holds reports whether the program has become the guest and every thread of it
-// waits: only then is a signal the guest's to answer.
+// waits: only then is a signal the guest's to answer. The threads are read one after
+// another, and one may hand its work to another one meanwhile: they must be found so
+// several times.
 func (r *running) holds() bool {
+	for range 10 {
+		if !r.waits() {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
+}
+
+// waits is one look at the program and its threads.
+func (r *running) waits() bool {
 	proc := fmt.Sprintf("/proc/%d", r.cmd.Process.Pid)
 	if exe, err := os.Readlink(proc + "/exe"); err != nil || exe != program {
 		return false

@@ -28,7 +28,9 @@ func (g *guest) interactive([]string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.updateRecord(func(r *spec.Record) { r.Repository = g.startRepository() }); err != nil {
+	// It may take long: hold must be able to close the record meanwhile.
+	repository := g.startRepository()
+	if err := g.updateRecord(func(r *spec.Record) { r.Repository = repository }); err != nil {
 		say("error: %v", err)
 	}
 	argv, err := g.interactiveArgv()
@@ -141,22 +143,32 @@ func (g *guest) hold([]string) error {
 		code := 128 + int(syscall.SIGTERM)
 		return errors.Join(exitStatus(code), g.closeRecord(spec.OutcomeStopped, spec.CauseStop, &code, "it waited for its SSH key to be registered; no agent was started"))
 	}
-	// The end first, then the session, so that its programs are hung up in time,
-	// and last what may take long.
-	err := g.updateRecord(func(r *spec.Record) { r.Finish(spec.OutcomeEnded, spec.CauseStop, nil, time.Now()) })
+	now := time.Now()
+	return g.endSession(func(r *spec.Record) { r.Finish(spec.OutcomeEnded, spec.CauseStop, nil, now) })
+}
+
+// endSession closes the record with finish, ends the tmux server, so that its programs
+// are hung up in time, and adds last what may take long.
+func (g *guest) endSession(finish func(*spec.Record)) error {
+	err := g.updateRecord(finish)
 	_ = exec.Command("tmux", "kill-server").Run() // there may be none left
-	return errors.Join(err, g.updateRecord(g.completeRepository))
+	return errors.Join(err, g.updateRecord(func(r *spec.Record) {
+		// The agent's window writes the record too, once: what it had read before the
+		// end has undone the end.
+		if r.EndedAt == nil {
+			finish(r)
+		}
+		g.completeRepository(r)
+	}))
 }
 
 // holdCutOff ends a container whose gateway is lost: started again, it waits for
 // one that proves itself.
 func (g *guest) holdCutOff(why string) error {
 	say("error: %s", why)
-	code := 128 + int(syscall.SIGTERM)
-	err := g.updateRecord(func(r *spec.Record) {
-		r.Finish(spec.OutcomeFailed, spec.CauseEgress, &code, time.Now())
+	code, now := 128+int(syscall.SIGTERM), time.Now()
+	return errors.Join(exitStatus(code), g.endSession(func(r *spec.Record) {
+		r.Finish(spec.OutcomeFailed, spec.CauseEgress, &code, now)
 		r.Notes = append(r.Notes, why)
-	})
-	_ = exec.Command("tmux", "kill-server").Run() // there may be none
-	return errors.Join(exitStatus(code), err, g.updateRecord(g.completeRepository))
+	}))
 }

@@ -189,3 +189,45 @@ func TestTmuxSession(t *testing.T) {
 		t.Errorf("the agent got %q, want %q", got, want)
 	}
 }
+
+func TestStopWhileTheWindowBegins(t *testing.T) {
+	// A session that is stopped while its window still writes the repository into the record must have a closed record all the same, with the repository.
+	for name, c := range map[string]struct{ git, tmux, stopAt string }{
+		// git answers the window once the session is being ended, which goes on once the window has written.
+		"it looks at the repository": {
+			`[ -e "$HOME/hung-up" ] || { : >"$HOME/asked"; until [ -e "$HOME/hung-up" ]; do sleep 0.02; done; }`,
+			`: >"$HOME/hung-up"; until [ -e "$HOME/up" ]; do sleep 0.02; done`,
+			"asked",
+		},
+		// What it had read before the end is written after it.
+		"it has read the record": {
+			"",
+			`cp "$HOME"/*.json "$AGENT_CONTAINER_RUNS_DIR"`,
+			"up",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t, "claude", spec.Interactive)
+			head := b.commit()
+			b.stub("git", c.git+"\n"+`exec /usr/bin/git "$@"`)
+			b.stub("tmux", c.tmux)
+			b.stub("claude", `cp "$AGENT_CONTAINER_RUNS_DIR"/*.json "$HOME"; : >"$HOME/up"`)
+			if code, _, said := b.guest("phase", "record"); code != 0 {
+				t.Fatal(said)
+			}
+			b.fill(spec.FileStatus, "ready\n")
+			hold := b.start(program, "hold")
+			until(t, "the guest holds", hold.holds)
+			b.start(program, "interactive")
+			until(t, "the window is there", func() bool { return exists(b.home(c.stopAt)) })
+			hold.term()
+			if code := hold.wait(); code != 0 {
+				t.Errorf("exit %d\n%s", code, hold.err.String())
+			}
+			if r := b.record(); exitOf(r) != "ended engine-stop none" || r.EndedAt == nil || r.Repository == nil || r.Repository.EndCommit != head {
+				t.Errorf("record %+v", r)
+			}
+		})
+	}
+}

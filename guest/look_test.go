@@ -60,7 +60,7 @@ func TestLookAtSession(t *testing.T) {
 	b.tmux("new-window", "-d", "-t", "=main:", "-n", "a b\x1b[2Jc", "cat")
 	until(t, "the windows' programs run", func() bool {
 		s := b.look().Session
-		return len(s.Windows) == 3 && s.Windows[2].Command == "cat"
+		return len(s.Windows) == 3 && s.Windows[0].Command == "claude" && s.Windows[2].Command == "cat"
 	})
 	b.tmux("new-window", "-d", "-t", "=main:", "-n", "a\nb\tc") // it may be missing, and must not spoil the others
 	s := b.look().Session

@@ -261,7 +261,11 @@ func (b *battery) run(t *testing.T, r row, i int, who string) {
 	}
 	tr, token := r.tries[i], newToken()
 	n := b.lab.named(t, place)
-	res, err := n.as(who).try(order{Row: r.id, Try: i, Token: token})
+	o := order{Row: r.id, Try: i, Token: token}
+	if tr.want.kind == kindHolds { // which may take what it wants; the others end by themselves
+		o.Limit = tr.want.within
+	}
+	res, err := n.as(who).try(o)
 	if err != nil {
 		t.Fatal(err)
 	}

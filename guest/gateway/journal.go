@@ -31,6 +31,7 @@ type journal struct {
 	at   time.Time
 	left int
 	last Decision // that was left out
+	due  bool     // what is left out is said in a moment
 }
 
 func newJournal(to io.Writer, now func() time.Time) *journal {
@@ -46,26 +47,41 @@ func (j *journal) write(d Decision) {
 	// A clock that is set back gives nothing.
 	j.have = min(journalBurst, j.have+max(now.Sub(j.at).Seconds(), 0)*journalRate)
 	j.at = now
-	if j.have < 1 {
-		if j.left == 0 {
-			time.AfterFunc(journalPause, j.flush)
-		}
+	// Every line has its price, also those about lines: a flood must not make more of
+	// them than the rate.
+	price := 1.0
+	if j.left > 0 {
+		price += leftLines
+	}
+	if j.have < price {
 		j.left++
 		j.last = d
+		if !j.due {
+			j.due = true
+			time.AfterFunc(journalPause, j.flush)
+		}
 		return
 	}
-	j.have--
+	j.have -= price
 	j.flushLeft()
 	j.line(d)
 }
 
 // flush says how many lines were left out since it last was said, and what the
-// last of them was.
+// last of them was. It says so also when the rate has no room for it, which is
+// then short of that for the lines that follow.
 func (j *journal) flush() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.due = false
+	if j.left > 0 {
+		j.have -= leftLines
+	}
 	j.flushLeft()
 }
+
+// leftLines is how many lines flushLeft writes.
+const leftLines = 2
 
 func (j *journal) flushLeft() {
 	if j.left == 0 {

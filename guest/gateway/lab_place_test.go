@@ -310,7 +310,7 @@ func runGateway() {
 	}()
 	must(g.serve(ctx))
 	// What is being resolved ends by itself, within resolveTime.
-	if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/agent-container/agent-container/guest/gateway.(*upstream).kept.func1")); err != nil {
+	if err := leaks(goleak.IgnoreAnyFunction("github.com/agent-container/agent-container/guest/gateway.(*upstream).kept.func1")); err != nil {
 		fmt.Fprintln(os.Stderr, "lab: the gateway is over:", err)
 		os.Exit(exitLeak)
 	}

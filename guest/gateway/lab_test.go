@@ -65,11 +65,21 @@ func TestMain(m *testing.M) {
 	if started != nil && !started.close() {
 		code = 1
 	}
-	if err := goleak.Find(); err != nil {
+	if err := leaks(); err != nil {
 		fmt.Fprintln(os.Stderr, "the tests are over:", err)
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// leaks says what is left when everything is over. What ends is given longer than
+// goleak would, and less than end waits for a member.
+func leaks(options ...goleak.Option) (err error) {
+	for deadline := time.Now().Add(4 * time.Second); ; {
+		if err = goleak.Find(options...); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 func playRole(role string) {
@@ -242,7 +252,7 @@ func (m *member) tell(v any) error {
 // end closes the input of a member and waits until it is gone.
 func (m *member) end() {
 	_ = m.in.Close()
-	late := time.AfterFunc(5*time.Second, func() { _ = m.cmd.Process.Kill() })
+	late := time.AfterFunc(10*time.Second, func() { _ = m.cmd.Process.Kill() })
 	defer late.Stop()
 	m.wg.Wait()
 	_ = m.cmd.Wait()

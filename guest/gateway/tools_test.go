@@ -137,15 +137,16 @@ func (a *attempt) hold() error {
 	var open []net.Conn
 	var wg sync.WaitGroup
 	gate := make(chan struct{}, 64)
+	const patience = 10 * time.Second // with so many at once; who is refused knows it at once
 	for range n {
 		wg.Go(func() {
 			gate <- struct{}{}
 			defer func() { <-gate }()
-			conn, err := (&net.Dialer{Timeout: 3 * time.Second}).DialContext(a.ctx, "tcp", address)
+			conn, err := (&net.Dialer{Timeout: patience}).DialContext(a.ctx, "tcp", address)
 			if err != nil {
 				return
 			}
-			_ = conn.SetDeadline(time.Now().Add(3 * time.Second))
+			_ = conn.SetDeadline(time.Now().Add(patience))
 			_, err = io.WriteString(conn, "ping")
 			if err == nil {
 				_, err = io.ReadFull(conn, make([]byte, 4))
