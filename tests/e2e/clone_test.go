@@ -187,7 +187,7 @@ func TestCloneFailures(t *testing.T) {
 		{"a wrong token", "private/app", "wrong-token", "git:8443 refused the token in CORP_TOKEN"},
 		{"a token with a line feed", "private/app", "wrong\nhost=other", "git:8443 asks for a login, and what is in CORP_TOKEN is no token"},
 		{"not there", "open/not-there", g.token, "not found"},
-		{"a server that answers nothing", "stall/app", g.token, "no progress for 3s"},
+		{"a server that answers nothing", "stall/app", g.token, "no progress for 10s"},
 		{"a pack that ends in the middle", "cut/app", g.token, "RPC failed"},
 		{"a missing branch", "open/app#gone", g.token, "https://git:8443/open/app has no branch, tag or commit gone"},
 		{"a missing commit", "open/app#0123456789012345678901234567890123456789", g.token, "has no branch, tag or commit 0123456789012345678901234567890123456789"},
@@ -195,7 +195,11 @@ func TestCloneFailures(t *testing.T) {
 		{"an LFS object that is nowhere", "open/no-object", g.token, "LFS: Error downloading object: a.bin"},
 		{"a submodule that is nowhere", "open/no-sub", g.token, "submodules: "},
 	} {
-		r := u.runWith(nil, []string{"CORP_TOKEN=" + c.token}, verb, u.name, "--mode", "idle", "--start-timeout", "3s", "--repo", "https://git:8443/"+c.repo, "--env", "CORP_TOKEN")
+		timeout := "60s"
+		if strings.HasPrefix(c.repo, "stall/") { // this one is waited for
+			timeout = "10s"
+		}
+		r := u.runWith(nil, []string{"CORP_TOKEN=" + c.token}, verb, u.name, "--mode", "idle", "--start-timeout", timeout, "--repo", "https://git:8443/"+c.repo, "--env", "CORP_TOKEN")
 		verb = "redeploy"
 		if r.code != 1 || !contains(r.stderr, "phase clone: ") || !contains(r.stderr, c.want) {
 			t.Errorf("%s: want exit 1 and %q: %s", c.about, c.want, r)
@@ -216,7 +220,7 @@ func TestCloneFailures(t *testing.T) {
 			t.Errorf("the token went to another host: %+v", r)
 		}
 	}
-	u.must("redeploy", u.name, "--repo", "https://git:8443/open/app", "--no-input")
+	u.must("redeploy", u.name, "--repo", "https://git:8443/open/app", "--start-timeout", "120s", "--no-input")
 	if got := u.inside("sh", "-c", "cat README && ls -A"); got != "hello\n.git\nREADME\nnoise" {
 		t.Errorf("after all that, a redeploy gives %s", got)
 	}

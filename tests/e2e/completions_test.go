@@ -72,10 +72,22 @@ func TestTabCompletes(t *testing.T) {
 				{"agent-container up x --env-file keys.", "--env-file keys.txt "},
 				{"agent-container up x --workspace-dir ke", "--workspace-dir keys/"},
 			} {
-				tmux("send-keys", "-l", c.typed)
-				tmux("send-keys", "Tab")
-				tmux("send-keys", "-l", "+") // what stands behind the completed word
-				shows(c.becomes + "+")
+				// Names are given up after a second, and whoever sees none types again.
+				var typed time.Time
+				eventually(t, 2*time.Minute, func() string {
+					s := tmux("capture-pane", "-p")
+					if contains(s, c.becomes+"+") {
+						return ""
+					}
+					if time.Since(typed) > 10*time.Second {
+						tmux("send-keys", "C-u")
+						tmux("send-keys", "-l", c.typed)
+						tmux("send-keys", "Tab")
+						tmux("send-keys", "-l", "+") // what stands behind the completed word
+						typed = time.Now()
+					}
+					return "the screen does not show " + c.becomes + "+:\n" + s
+				})
 				tmux("send-keys", "C-u")
 			}
 			// Several candidates are listed.

@@ -33,9 +33,11 @@ func TestEngineRestartsGateways(t *testing.T) {
 		t.Logf("the engine is %s", name)
 		end()
 		engine.start()
-		said, is := u.listedAs(u.name)["state"], engine.inspect(u.container(), "{{.State.Status}}")
-		if said == "running" && is != "running" {
-			t.Errorf("list says %v of what is %s", said, is)
+		is := func() string { return engine.inspect(u.container(), "{{.State.Status}}") }
+		before := is()
+		said := u.listedAs(u.name)["state"]
+		if after := is(); said == "running" && before != "running" && after != "running" {
+			t.Errorf("list says %v of what is %s before and %s after", said, before, after)
 		}
 		u.must("up", u.name)
 		if r := u.must("exec", u.name, "--", "bash", "-c", "exec 3<>/dev/tcp/inside/8000 && echo there"); r.stdout != "there\n" {

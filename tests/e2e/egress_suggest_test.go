@@ -19,7 +19,7 @@ func TestWhatIsSuggestedPasses(t *testing.T) {
 	}
 	u.services("services:\n" + web("one") + web("two") + web("inside"))
 	u.write("config/settings.yaml", "egress:\n  outside: [one, two]\n  allow: [provider:agent, \"service:one:8000\", \"service:two:8000\"]\n")
-	job := "curl -fsS -o /dev/null http://inside:8000/; for at in one:8000 one:8080 two:8080; do curl -sS --max-time 5 http://$at/job || failed=1; done; exit ${failed:-0}"
+	job := "curl -fsS -o /dev/null http://inside:8000/; for at in one:8000 one:8080 two:8080; do curl -sS --max-time 60 http://$at/job || failed=1; done; exit ${failed:-0}"
 	r := u.job(1, job, "--foreground")
 	if r.stdout != "from one /job\n" {
 		t.Fatalf("of three the one that is declared is reached: %s", r)
@@ -62,7 +62,7 @@ func TestWhatIsSuggestedPasses(t *testing.T) {
 	// Of a service that was only asked for by its name nobody knows the port, and an
 	// address of the deployment's own network is another service's tomorrow.
 	u.write("config/settings.yaml", "egress:\n  outside: [one, two]\n  allow: [provider:agent]\n")
-	u.again(1, "curl -sS --max-time 5 http://one:8080/; own=$(hostname -i); curl -sS --max-time 5 http://${own%.*}.$((${own##*.} / 16 * 16 + 1)):8000/; exit 1", "--foreground", "--egress", "strict", "--egress-allow", "service:two:8000")
+	u.again(1, "curl -sS --max-time 60 http://one:8080/; own=$(hostname -i); curl -sS --max-time 60 http://${own%.*}.$((${own##*.} / 16 * 16 + 1)):8000/; exit 1", "--foreground", "--egress", "strict", "--egress-allow", "service:two:8000")
 	r = u.must("egress", "suggest", u.name, "--run", u.record()["id"].(string))
 	if !contains(r.stdout, "# no entry mends what was refused") || !contains(r.stdout, "one, stage dns: a service of yours; declare service:one:PORT") ||
 		!contains(r.stdout, "port 8000, stage address: an address of the deployment's own network") {

@@ -18,12 +18,12 @@ func TestEndlessFilesHoldNothingUp(t *testing.T) {
 	// looked at too.
 	endless := "for f in /var/lib/agent-container/runs/zz.json /var/lib/agent-container/runs/zzz /run/agent-container/status /run/agent-container-secrets/environment; do " +
 		"rm -f $f; truncate -s 8T $f; done; exit 1"
-	bounded(t, time.Minute, func() { u.job(1, endless, "--foreground") })
+	bounded(t, commandTime, func() { u.job(1, endless, "--foreground") })
 	if record := u.record(); record["outcome"] != "failed" || record["exit_code"] != 1.0 {
 		t.Errorf("record: %v", record)
 	}
 	for _, args := range [][]string{{"up", u.name}, {"logs", u.name}, {"runs", "list", u.name}, {"stop", u.name}, {"redeploy", u.name, "--mode", "idle"}, {"down", u.name, "--purge", "--yes"}} {
-		bounded(t, time.Minute, func() {
+		bounded(t, commandTime, func() {
 			if r := u.run(args...); r.code != 0 && args[0] != "redeploy" { // its environment is spoiled
 				t.Error(r)
 			}

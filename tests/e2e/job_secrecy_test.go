@@ -29,19 +29,20 @@ func canary(t *testing.T) string {
 type argvWatch struct {
 	stop chan struct{}
 	done sync.WaitGroup
-	seen map[string]string // command line → pid
+	seen map[string][]string // command line → pids
 }
 
 func watchArgv() *argvWatch {
-	w := &argvWatch{stop: make(chan struct{}), seen: map[string]string{}}
+	w := &argvWatch{stop: make(chan struct{}), seen: map[string][]string{}}
 	w.done.Add(1)
 	go func() {
 		defer w.done.Done()
 		for {
 			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 			for _, f := range files {
-				if line, err := os.ReadFile(f); err == nil && len(line) > 0 {
-					w.seen[string(line)] = filepath.Base(filepath.Dir(f))
+				pid := filepath.Base(filepath.Dir(f))
+				if line, err := os.ReadFile(f); err == nil && len(line) > 0 && !slices.Contains(w.seen[string(line)], pid) {
+					w.seen[string(line)] = append(w.seen[string(line)], pid)
 				}
 			}
 			select {
@@ -55,13 +56,14 @@ func watchArgv() *argvWatch {
 }
 
 // end ends the watch and returns the command lines, without those of one
-// process: the program's own is what the user typed.
+// process: the program's own is what the user typed. A child has it too, until it
+// executes another program.
 func (w *argvWatch) end(except int) string {
 	close(w.stop)
 	w.done.Wait()
 	var all []string
-	for line, pid := range w.seen {
-		if pid != strconv.Itoa(except) {
+	for line, pids := range w.seen {
+		if !slices.Contains(pids, strconv.Itoa(except)) {
 			all = append(all, strings.ReplaceAll(line, "\x00", " "))
 		}
 	}

@@ -40,12 +40,8 @@ func TestStopReachesTheAgent(t *testing.T) {
 			u.again(0, untilStopped)
 		}
 		u.waitLog("started")
-		began := time.Now()
 		stop()
-		if took := time.Since(began); took > grace*2/3 {
-			t.Errorf("the stop took %s", took)
-		}
-		u.wantStopped()
+		u.wantStopped() // with a code of its own: nobody was killed at the end of the grace time
 	}
 }
 
@@ -56,7 +52,7 @@ func TestStopOfADeafAgent(t *testing.T) {
 	u.withStub()
 	u.job(0, `trap "" TERM; echo started; while :; do sleep 0.1; done`)
 	u.waitLog("started")
-	docker(t, "stop", "--time", "1", u.container())
+	docker(t, "stop", "--time", "5", u.container())
 	record := u.record()
 	wantEnd(t, record, "stopped", "engine-stop", nil)
 	if engine, _ := record["engine"].(map[string]any); engine["exit_code"] != 137.0 {
@@ -92,7 +88,7 @@ exec /usr/bin/git "$@"
 		return ""
 	})
 	docker(t, "stop", u.container())
-	redeploy.wait(grace)
+	redeploy.wait(time.Minute)
 	record := u.record()
 	if record["outcome"] != "stopped" || record["cause"] != "engine-stop" || record["ended_at"] == nil {
 		t.Errorf("the record: %v", record)
@@ -112,7 +108,7 @@ func TestSignalStopsAFollowedJob(t *testing.T) {
 			f := u.start("up", u.name, "--mode", "headless", "--foreground", "--task", "x", "--env", "STUB_RUN="+deaf+untilStopped)
 			f.said("started\n")
 			f.signal(c.signal)
-			if r := f.wait(grace); r.code != c.code {
+			if r := f.wait(time.Minute); r.code != c.code {
 				t.Errorf("want exit %d: %s", c.code, r)
 			}
 			u.wantStopped()
@@ -127,11 +123,16 @@ func TestSecondSignalKillsAFollowedJob(t *testing.T) {
 	f := u.start("up", u.name, "--mode", "headless", "--foreground", "--task", "x",
 		"--env", `STUB_RUN=trap 'echo heard it' TERM; echo started; while :; do sleep 0.1; done`)
 	f.said("started\n")
+	began := time.Now()
 	f.signal(syscall.SIGINT)
 	f.said("heard it")
 	f.signal(syscall.SIGINT)
-	if r := f.wait(grace - 3*time.Second); r.code != 130 {
+	if r := f.wait(time.Minute); r.code != 130 {
 		t.Errorf("want exit 130: %s", r)
+	}
+	// After the grace time the engine would have killed it without a second signal.
+	if took := moment(t, u.inspect("{{.State.FinishedAt}}")).Sub(began); took >= grace {
+		t.Errorf("it was killed %s after the first signal", took)
 	}
 	if code := u.inspect("{{.State.Status}} {{.State.ExitCode}}"); code != "exited 137" {
 		t.Errorf("the container is %s", code)

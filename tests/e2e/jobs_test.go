@@ -32,9 +32,11 @@ func (u *user) again(code int, script string, flags ...string) result {
 // untilGo is an agent that says "started" and goes on until go is called.
 const untilGo = "echo started; until [ -e /workspace/go ]; do sleep 0.1; done; rm /workspace/go; echo over"
 
+// goOn waits for no answer: what is executed in a container is killed with it, and
+// the job may be over before it has ended.
 func (u *user) goOn() {
 	u.t.Helper()
-	u.must("exec", u.name, "--", "touch", "/workspace/go")
+	docker(u.t, "exec", "--detach", u.container(), "touch", "/workspace/go")
 }
 
 // untilStopped is an agent that says "started", and when it is told to stop
@@ -224,9 +226,10 @@ func (r *running) said(text string) {
 	})
 }
 
-// wait waits for the command's end.
+// wait waits for the command's end, for the limit or patience, whichever is longer.
 func (r *running) wait(limit time.Duration) result {
 	r.t.Helper()
+	limit = max(limit, patience)
 	select {
 	case <-r.done:
 	case <-time.After(limit):

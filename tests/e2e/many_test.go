@@ -202,7 +202,7 @@ func TestTwoUpsOfOneName(t *testing.T) {
 	if since := moment(t, held[2]); since.Before(before) || since.After(time.Now()) {
 		t.Errorf("held since %s, the test began at %s", since, before)
 	}
-	r := winner.wait(time.Minute)
+	r := winner.wait(commandTime)
 	if r.code != 0 {
 		t.Fatal(r)
 	}

@@ -36,7 +36,7 @@ func TestDeploymentsDoNotReachEachOther(t *testing.T) {
 			t.Errorf("%s was reached: %s", host, r)
 		}
 	}
-	if took := time.Since(started); took > 15*time.Second {
+	if took := time.Since(started); took > time.Minute {
 		t.Errorf("being refused took %s", took)
 	}
 	log := u.must("exec", u.name, "--", "cat", "/tmp/log").stdout
@@ -52,10 +52,6 @@ func TestDeploymentsDoNotReachEachOther(t *testing.T) {
 func (u *user) second() string {
 	u.t.Helper()
 	name := u.name + "-b"
-	u.t.Cleanup(func() {
-		if r := u.run("wipe", name, "--yes"); r.code != 0 && r.code != 4 {
-			u.t.Errorf("clean-up: %s", r)
-		}
-	})
+	u.t.Cleanup(func() { u.wiped(name) })
 	return name
 }

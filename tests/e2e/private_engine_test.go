@@ -109,7 +109,7 @@ func (p *privateEngine) powerOn() {
 func (p *privateEngine) sh(commands string) {
 	p.t.Helper()
 	fmt.Fprintf(p.input, "%s\necho $?\n", commands)
-	if err := p.answers.SetReadDeadline(time.Now().Add(60 * time.Second)); err != nil {
+	if err := p.answers.SetReadDeadline(time.Now().Add(commandTime)); err != nil {
 		p.t.Fatal(err)
 	}
 	if line, err := p.lines.ReadString('\n'); err != nil || line != "0\n" {
@@ -125,7 +125,7 @@ func (p *privateEngine) powerOff() {
 	}
 	p.input.Close()
 	// Its first process is gone only when all others are.
-	timer := time.AfterFunc(30*time.Second, func() { _ = p.machine.Process.Kill() })
+	timer := time.AfterFunc(2*time.Minute, func() { _ = p.machine.Process.Kill() })
 	_ = p.machine.Wait()
 	if !timer.Stop() {
 		p.t.Error("the engine's machine had to be killed")

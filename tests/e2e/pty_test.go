@@ -85,9 +85,11 @@ func (s *seat) shows(text string) {
 	})
 }
 
-// ended waits until nobody has the terminal any more.
+// ended waits until nobody has the terminal any more, for the limit or patience,
+// whichever is longer.
 func (s *seat) ended(limit time.Duration) {
 	s.t.Helper()
+	limit = max(limit, patience)
 	select {
 	case <-s.done:
 	case <-time.After(limit):

@@ -48,13 +48,9 @@ func TestServiceOfADetachedJob(t *testing.T) {
 	u := newUser(t)
 	u.withStub()
 	u.services(webServices)
-	u.must("up", u.name, "--mode", "headless", "--task", "x", "--env", "STUB_RUN=sleep 2")
-	eventually(t, 20*time.Second, func() string {
-		if state := u.inspect("{{.State.Status}}"); state != "exited" {
-			return "the job is " + state
-		}
-		return ""
-	})
+	u.must("up", u.name, "--mode", "headless", "--task", "x", "--env", "STUB_RUN="+untilGo)
+	u.goOn() // without a verb of ours
+	u.waitState("exited")
 	web := func() string { return docker(t, "inspect", u.container()+".web", "--format", "{{.State.Status}}") }
 	if state := web(); state != "running" {
 		t.Fatalf("before any verb the service is %s: there is nothing to see", state)
@@ -277,7 +273,7 @@ func TestSlowServiceHoldsUpNobody(t *testing.T) {
 		}
 		return ""
 	})
-	bounded(t, time.Minute, func() { u.must("up", other, "--mode", "idle") })
+	bounded(t, 3*time.Minute, func() { u.must("up", other, "--mode", "idle") })
 	slow.signal(syscall.SIGINT)
 	if r := slow.wait(time.Minute); r.code != 130 || !contains(r.stderr, "was not started") {
 		t.Errorf("interrupted: %s", r)

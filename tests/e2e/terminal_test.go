@@ -24,7 +24,7 @@ func TestExecFromATerminalIntoAPipe(t *testing.T) {
 		"no input":   {`"$PROGRAM" --no-input exec ` + u.name + ` echo here`, "here"},
 		"a terminal": {`"$PROGRAM" exec ` + u.name + ` sh -c 'test -t 0 && test -t 1 && echo here'`, "here"},
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		cmd := exec.CommandContext(ctx, script, "--quiet", "--return", "--command", c.line, "/dev/null")
 		cmd.Dir, cmd.Env = u.path("project"), append(append(outerEnvironment(), u.env...), "PROGRAM="+program, "SHELL=/bin/sh")
 		// Nobody types, and nobody has hung up either.

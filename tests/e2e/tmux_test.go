@@ -90,6 +90,7 @@ func TestTerminals(t *testing.T) {
 		said := 0
 		if name != c.is {
 			said = 1
+			s.shows(": using xterm-256color")
 		}
 		if got := strings.Count(s.out.String(), ": using xterm-256color"); got != said {
 			t.Errorf("%q: it was said %d times, want %d: %q", name, got, said, s.out.String())

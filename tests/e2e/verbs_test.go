@@ -190,7 +190,7 @@ func TestEveryVerbEndsWithoutATerminal(t *testing.T) {
 			if contains(r.stderr, "panic:") || contains(r.stderr, "bad file descriptor") {
 				t.Errorf("it stumbled over the closed stdin: %s", r)
 			}
-		case <-time.After(60 * time.Second):
+		case <-time.After(commandTime):
 			t.Fatalf("%v does not end", args)
 		}
 	}

@@ -32,7 +32,7 @@ def question():
     q = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + bytes([len(token)]) + token + b"\x07example\x00\x00\x01\x00\x01"
     for server in ("127.0.0.11", address):
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        s.settimeout(2)
+        s.settimeout(20)
         s.sendto(q, (server, 53))
         print("answer", s.recv(512)[3] & 15, flush=True)
 

@@ -25,7 +25,10 @@ def udp(port):
     u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     u.bind(("0.0.0.0", port))
     while True:
-        say("udp", port, u.recvfrom(200)[0])
+        text, sender = u.recvfrom(200)
+        say("udp", port, text)
+        if port == 53:
+            u.sendto(text, sender)  # so that who asks need not wait
 
 threads = [threading.Thread(target=f, args=(p,)) for f in (tcp, udp) for p in PORTS]
 for t in threads:
