@@ -124,9 +124,7 @@ func (a *app) tellOfPane(ctx context.Context, p panes.Pane) {
 	}
 	within, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
-	env := a.runner.Env
-	r := process.Runner{Trace: a.runner.Trace, Env: append(env[:len(env):len(env)], notifyEnvironment(p)...)}
-	err := r.Run(within, process.Command{Argv: argv})
+	err := a.runner.With(notifyEnvironment(p)...).Run(within, process.Command{Argv: argv})
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return

@@ -3,7 +3,6 @@ package panes
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,11 +27,7 @@ type psSource struct {
 var psArgv = []string{"ps", "-A", "-ww", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "tpgid=", "-o", "stat=", "-o", "lstart=", "-o", "args="}
 
 func (s *psSource) refresh(ctx context.Context) error {
-	r := *s.runner
-	if r.Env == nil {
-		r.Env = os.Environ()
-	}
-	r.Env = append(r.Env[:len(r.Env):len(r.Env)], "LC_ALL=C") // elsewhere the start may be six words
+	r := s.runner.With("LC_ALL=C") // elsewhere the start may be six words
 	out, err := r.Output(ctx, process.Command{Argv: psArgv})
 	if err != nil {
 		return fmt.Errorf("cannot list the processes: %w", err)

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -50,6 +51,16 @@ type Runner struct {
 // nothing when f is nil: a lock is there as long as anybody has it open, so one that
 // outlives us, killed, is seen to be at work.
 func (r *Runner) Hold(f *os.File) { r.held.Store(f) }
+
+// With is a runner as r is, whose programs get variables ("NAME=value") as well. What r
+// holds they do not inherit.
+func (r *Runner) With(variables ...string) *Runner {
+	env := r.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	return &Runner{Trace: r.Trace, Env: append(slices.Clip(env), variables...)}
+}
 
 // ExitError says that a program ran and ended with a status other than 0.
 type ExitError struct {
