@@ -61,6 +61,7 @@ func (r *removal) text(w io.Writer) {
 // down removes a deployment. It needs no readable spec: it goes by labels, and
 // what has our name without our label is refused before anything happens.
 func (a *app) down(ctx context.Context, c *ucli.Context, purge, records bool) (any, error) {
+	a.ends = true
 	name, e, err := a.begin(ctx, c)
 	if err != nil {
 		return nil, err

@@ -59,9 +59,7 @@ func (a *app) keepRefusals(ctx context.Context, e *engine.Engine, c *engine.Cont
 	if len(wanted) == 0 {
 		return
 	}
-	if err := a.journalWritten(ctx, e, c); err != nil {
-		return // the next command does it
-	}
+	a.awaitJournal(ctx, e, c)
 	unreadable, err := readJournal(ctx, e, s.Name, wanted[0].from, func(d spec.Decision) {
 		for _, s := range wanted {
 			if s.has(d.Time) {
@@ -92,16 +90,16 @@ func (a *app) keepRefusals(ctx context.Context, e *engine.Engine, c *engine.Cont
 // journalTime is how long a refusal may be on its way into the engine's log.
 const journalTime = 2 * time.Second
 
-// journalWritten waits until what c was refused before its end is in its gateway's
-// journal: the log of one that has ended is whole.
-func (a *app) journalWritten(ctx context.Context, e *engine.Engine, c *engine.Container) error {
+// awaitJournal waits until what c was refused before its end is in its gateway's
+// journal: the log of one that has ended is whole. What fails is said by its reading.
+func (a *app) awaitJournal(ctx context.Context, e *engine.Engine, c *engine.Container) {
 	left := journalTime - time.Since(c.State.FinishedAt)
 	if c.State.Alive() || left <= 0 {
-		return nil
+		return
 	}
 	gateway, err := e.Inspect(ctx, compose.GatewayContainer(c.Deployment()))
 	if err != nil || gateway == nil || !gateway.State.Alive() {
-		return err
+		return
 	}
-	return pause(ctx, min(left, journalTime))
+	_ = pause(ctx, min(left, journalTime))
 }

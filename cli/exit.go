@@ -51,7 +51,7 @@ var ExitCodes = []ExitCode{
 	{exitPending, "pending", "pending: the container is up and waits for its SSH key to be registered"},
 	{exitNotFound, "not_found", "no such deployment, session, run, key, or pane or client of tmux"},
 	{exitUnreachable, "unreachable", "runtime missing, unreachable or too old"},
-	{exitBusy, "busy", "busy: another operation holds this deployment"},
+	{exitBusy, "busy", "busy: another operation, or what a killed one has left at work, holds this deployment"},
 	{exitTimeLimit, "limit", "a time or spending limit of ours ended the run"},
 	{exitOurs, "after_start", "up and redeploy --foreground, exec, attach -- CMD: we failed after the container was started"},
 	{exitInterrupted, "interrupted", "interrupted"},

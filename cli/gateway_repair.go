@@ -70,22 +70,26 @@ func (a *app) restartBehind(ctx context.Context, e *engine.Engine, c *engine.Con
 	return c, err
 }
 
-// gatewayStart is how long a gateway may take to enforce, for the guest too.
-const gatewayStart = 30 * time.Second
-
 // enforcesSoon is unenforced once a gateway that was just started had the time to
 // install its rules, which the guest gives it too.
 func (a *app) enforcesSoon(ctx context.Context, e *engine.Engine, c *engine.Container) (why string, err error) {
-	for began := time.Now(); ; {
-		if why, err = a.unenforced(ctx, e, c); err != nil || why == "" || time.Since(began) > gatewayStart {
+	for began, told := time.Now(), false; ; {
+		if why, err = a.unenforced(ctx, e, c); err != nil || why == "" || time.Since(began) > spec.GatewayStart {
 			return why, err
 		}
 		gateway, err := e.Inspect(ctx, compose.GatewayContainer(c.Deployment()))
 		if err != nil || gatewayLost(c, gateway) != "" {
 			return why, err
 		}
+		if !told {
+			a.say("waiting for the gateway of %s to enforce", c.Deployment())
+			told = true
+		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
 			return "", err
+		}
+		if now, err := a.find(ctx, e, c.Deployment()); err != nil || now == nil || now.ID != c.ID || !now.State.Alive() {
+			return why, err
 		}
 	}
 }

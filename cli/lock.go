@@ -62,21 +62,27 @@ func (a *app) lock(ctx context.Context, name string) (release func(), err error)
 	if !held {
 		return nil, &busyError{name, lockHolder(path)}
 	}
-	work, err := a.holdWork(ctx, name)
-	if err != nil {
-		_ = l.Unlock()
-		return nil, err
-	}
 	// The file's text is for whoever finds it held; the lock itself is flock's.
 	// Without the text it holds as well: to stop an agent must not need room on
 	// a disk.
 	note := fmt.Sprintf("pid %d since %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 	_ = os.WriteFile(path, []byte(note), 0o600)
-	return sync.OnceFunc(func() {
-		work()
-		_ = os.Truncate(path, 0) // whoever holds it next is not us
+	unlock := func() {
+		if sameFile(l, path) {
+			_ = os.Truncate(path, 0) // whoever holds it next is not us
+		}
 		_ = l.Unlock()
-	}), nil
+	}
+	work, err := a.holdWork(ctx, name)
+	switch {
+	case err != nil && !sameFile(l, path): // a purge, as above
+		unlock()
+		return a.lock(ctx, name)
+	case err != nil:
+		unlock()
+		return nil, err
+	}
+	return sync.OnceFunc(func() { work(); unlock() }), nil
 }
 
 // lockFile is a lock that opens nothing but a file: a FIFO would wait for

@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/agent-container/agent-container/process"
 )
 
 // Killed with its command, docker tells a plugin that has just been started nothing,
@@ -16,45 +18,65 @@ import (
 // workTime is how long that is waited for: Compose gives what it stops 15 s.
 const workTime = 30 * time.Second
 
-// holdWork takes the work lock, which everything that is started until release has
-// too. The caller holds the deployment's lock: whoever has this one was started by a
-// command that is no more.
+// holdWork takes the work lock, which what is started until release has too. The
+// caller holds the deployment's lock: whoever has this one was started by a command
+// that is no more. It is waited for; a command that stops what is billed goes on then
+// without it, as it does where there is no room for the file.
 func (a *app) holdWork(ctx context.Context, name string) (release func(), err error) {
 	path := a.operationPath(name, workLock)
 	f, err := openLock(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EROFS):
+		return func() {}, nil
+	case err != nil:
 		return nil, err
 	}
+	taken, err := a.takeWork(ctx, name, f)
+	if err != nil || !taken {
+		_ = f.Close()
+		return func() {}, err
+	}
+	a.runner.Hold(f)
+	return func() {
+		a.runner.Hold(nil)
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // what still runs has the same lock
+		_ = f.Close()
+	}, nil
+}
+
+// takeWork locks f, and waits for it. It returns false when the command is one to go
+// on without it.
+func (a *app) takeWork(ctx context.Context, name string, f *os.File) (bool, error) {
 	for began, told := time.Now(), false; ; {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch waited := time.Since(began); {
 		case err == nil:
-			a.runner.Hold(f)
-			return func() {
-				a.runner.Hold(nil)
-				_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // what still runs has the same lock
-				_ = f.Close()
-			}, nil
+			return true, nil
 		case !errors.Is(err, syscall.EWOULDBLOCK):
-			_ = f.Close()
-			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+			return false, &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+		case a.orphaned:
+			return false, nil
+		case waited > workTime && a.ends:
+			a.orphaned = true
+			a.say("NOTE: what a killed command has started on %s is still at work after %s; going on without waiting for it", name, workTime)
+			return false, nil
 		case waited > workTime:
-			_ = f.Close()
-			return nil, fail(exitBusy, "it ends by itself; run the command again", "what a killed command has started on %s is still at work after %s", name, workTime)
+			return false, fail(exitBusy, "see what it is, and end it: fuser -v "+process.Quote([]string{f.Name()})+"; then run the command again",
+				"what a killed command has started on %s is still at work after %s", name, workTime)
 		case waited > time.Second && !told:
 			a.say("waiting for what a killed command has started on %s", name)
 			told = true
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			_ = f.Close()
-			return nil, err
+			return false, err
 		}
 	}
 }
 
-// openLock opens a lock of ours, and nothing but a file.
+// openLock opens a lock of ours, and nothing but a file: for writing, without which
+// NFS locks nothing.
 func openLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}

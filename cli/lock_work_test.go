@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ func TestLockWaitsForWhatAKilledCommandStarted(t *testing.T) {
 		lockAndRun(t, state, os.Getenv("LOCK_RELEASED") == "1")
 		return
 	}
+	t.Parallel()
 	for about, released := range map[string]string{"killed": "", "released": "1"} {
 		a, _ := lockingApp(t)
 		a.err = io.Discard
@@ -56,6 +58,18 @@ func TestLockWaitsForWhatAKilledCommandStarted(t *testing.T) {
 				t.Errorf("%s: it does not wait: %v", about, err)
 			}
 			cancel()
+			said := &strings.Builder{}
+			ending := &app{dirs: a.dirs, runner: &process.Runner{}, err: said, ends: true}
+			for range 2 { // the second time it does not wait
+				release, err := ending.lock(t.Context(), "web")
+				if err != nil {
+					t.Fatalf("%s: a command that stops is kept from it: %v", about, err)
+				}
+				release()
+			}
+			if strings.Count(said.String(), "NOTE: what a killed command has started on web is still at work") != 1 {
+				t.Errorf("%s: it says %q", about, said)
+			}
 			endSoon(t, a.dirs.State, 500*time.Millisecond)
 		}
 		soon(t, about, func() {

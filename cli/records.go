@@ -62,7 +62,7 @@ func (a *app) settle(ctx context.Context, e *engine.Engine, c *engine.Container,
 	over := s.Mode == spec.Headless && !c.State.Alive()
 	var stopping error
 	if over && c.Beside().Any() {
-		stopping = a.stopAll(ctx, e, s.Name)
+		stopping = a.stopBeside(ctx, e, c)
 	}
 	record, err := a.bringRecords(ctx, e, c)
 	if err == nil && over {
@@ -76,4 +76,27 @@ func (a *app) settle(ctx context.Context, e *engine.Engine, c *engine.Container,
 		err = stopping
 	}
 	return record, err
+}
+
+// stopBeside stops what runs beside the agent's container c, which has ended, unless
+// another one is in its place by now.
+func (a *app) stopBeside(ctx context.Context, e *engine.Engine, c *engine.Container) error {
+	all, err := e.Containers(ctx, c.Deployment())
+	if err != nil {
+		return err
+	}
+	var services []string
+	still := false
+	for _, other := range all {
+		switch {
+		case other.ID == c.ID:
+			still = !other.State.Alive()
+		case !other.IsAgent() && other.State.Alive():
+			services = append(services, other.ID)
+		}
+	}
+	if !still {
+		return nil
+	}
+	return e.Stop(ctx, services...)
 }

@@ -79,22 +79,40 @@ func (a *app) repairTwins(ctx context.Context, e *engine.Engine, all []*engine.C
 // it is whole it is a twin, or what Compose replaces. Otherwise it is conflict, the
 // error of the create.
 func (a *app) freeName(ctx context.Context, e *engine.Engine, name, holder string, conflict error) error {
-	c, err := e.Inspect(ctx, holder)
+	c, err := settledHolder(ctx, e, holder)
 	switch {
-	case err != nil:
+	case err != nil || c == nil:
 		return err
-	case c == nil || c.Going(): // not listed yet, or about to be gone
-		return pause(ctx, 200*time.Millisecond)
 	case !compose.Owned(c.Config.Labels, name):
 		return &engine.ForeignError{Kind: "container", Name: c.Name}
 	case c.State.HasRun(): // somebody's who does not share our locks
-		return conflict
+		return fail(exitFailed, "run the command again", "%w", conflict)
 	}
 	all, err := e.Containers(ctx, name)
 	if err != nil {
 		return err
 	}
-	return a.repairTwins(ctx, e, all)
+	return a.repairTwins(ctx, e, slices.DeleteFunc(all, func(c *engine.Container) bool {
+		return c.ID != holder && !c.ByCompose() // put aside by retire
+	}))
+}
+
+// settledHolder is the container with an id once it is neither on its way in nor out,
+// or nil: then its name may be free.
+func settledHolder(ctx context.Context, e *engine.Engine, id string) (*engine.Container, error) {
+	for began := time.Now(); ; {
+		c, err := e.Inspect(ctx, id)
+		limit := time.Second // it is not listed yet, or gone
+		if c != nil {
+			limit = 30 * time.Second
+		}
+		if err != nil || c != nil && !c.Going() || time.Since(began) > limit {
+			return c, err
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // keepOne keeps the container that has run, which holds what was filled and the

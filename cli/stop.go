@@ -18,6 +18,7 @@ func stopCommand() command {
 }
 
 func (a *app) stop(ctx context.Context, c *ucli.Context) (any, error) {
+	a.ends = true
 	e, found, err := a.beginFound(ctx, c, a.findRepaired)
 	if err != nil {
 		return nil, err

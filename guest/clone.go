@@ -191,13 +191,18 @@ func moveNew(from, to string) error {
 	return nil
 }
 
+// writeTime is how long writing it out may take before it counts as no progress.
+const writeTime = 30 * time.Minute
+
 // writeOut is syncDisk, of which it says every second that it goes on: a busy disk
 // takes minutes, and the clone is whole by then.
 func (g *guest) writeOut(dir string) error {
 	done := make(chan error, 1)
 	go func() { done <- syncDisk(dir) }()
-	for {
-		g.progressed("writing it out")
+	for began := time.Now(); ; {
+		if time.Since(began) < writeTime {
+			g.progressed("writing it out")
+		}
 		select {
 		case err := <-done:
 			return err

@@ -10,12 +10,11 @@ import (
 	"github.com/agent-container/agent-container/spec"
 )
 
-// How long the gateway is waited for at a start, and how long it may be away
-// before the container is ended.
+// How long the gateway may be away before the container is ended, and how often it is
+// asked.
 const (
-	gatewayStart = 30 * time.Second
-	gatewayLost  = 5 * time.Second
-	gatewayPace  = time.Second
+	gatewayLost = 5 * time.Second
+	gatewayPace = time.Second
 )
 
 // awaitGateway lets nothing of the set-up happen before the namespace is closed
@@ -29,14 +28,14 @@ func (g *guest) awaitGateway() error {
 	if err != nil {
 		return err
 	}
-	over := time.Now().Add(gatewayStart)
+	over := time.Now().Add(spec.GatewayStart)
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		err := gateway.Prove(g.ctx, key)
 		if err == nil {
 			return nil
 		}
 		if time.Now().After(over) {
-			return fmt.Errorf("no proof of the gateway in %s: %w; see: agent-container egress show %s", gatewayStart, err, g.name)
+			return fmt.Errorf("no proof of the gateway in %s: %w; see: agent-container egress show %s", spec.GatewayStart, err, g.name)
 		}
 		g.progressed("")
 		select {

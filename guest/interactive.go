@@ -152,12 +152,15 @@ func (g *guest) hold([]string) error {
 func (g *guest) endSession(finish func(*spec.Record)) error {
 	err := g.updateRecord(finish)
 	_ = exec.Command("tmux", "kill-server").Run() // there may be none left
-	return errors.Join(err, g.updateRecord(func(r *spec.Record) {
-		// The agent's window writes the record too, once: what it had read before the
-		// end has undone the end.
+	// The agent's window writes the record too, once: what it had read before the end
+	// has undone the end.
+	again := func(r *spec.Record) {
 		if r.EndedAt == nil {
 			finish(r)
 		}
+	}
+	return errors.Join(err, g.updateRecord(again), g.updateRecord(func(r *spec.Record) {
+		again(r)
 		g.completeRepository(r)
 	}))
 }

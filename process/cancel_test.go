@@ -142,6 +142,37 @@ func TestGraceIsForCancellationAlone(t *testing.T) {
 	if _, err := startCancelled(t, ctx, cancel, c, 1); !errors.Is(err, context.Canceled) || time.Since(start) > defaultGrace {
 		t.Errorf("%v after %v", err, time.Since(start))
 	}
+	// Its children, which hold its output, too.
+	ctx, cancel = context.WithCancel(t.Context())
+	c = sh("trap '' TERM; sleep 60 & echo up; sleep 60")
+	c.Grace = 50 * time.Millisecond
+	start = time.Now()
+	if _, err := startCancelled(t, ctx, cancel, c, 1); !errors.Is(err, context.Canceled) || time.Since(start) > defaultGrace {
+		t.Errorf("%v after %v", err, time.Since(start))
+	}
+}
+
+func TestHeldFileIsInherited(t *testing.T) {
+	// What a runner holds every program must have open, but one that is apart, one of another runner, and one after it was let go.
+	f, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := new(Runner)
+	inherits := func(r *Runner, apart bool) bool {
+		c := sh("[ -d /dev/fd/3/. ]")
+		c.Apart = apart
+		return r.Run(t.Context(), c) == nil
+	}
+	before := inherits(r, false)
+	r.Hold(f)
+	if before || !inherits(r, false) || inherits(r, true) || inherits(r.With("A=b"), false) {
+		t.Errorf("before %v, held %v, apart %v, another %v", before, inherits(r, false), inherits(r, true), inherits(r.With("A=b"), false))
+	}
+	if r.Hold(nil); inherits(r, false) {
+		t.Error("it is inherited after it was let go")
+	}
 }
 
 func TestOwnGroup(t *testing.T) {

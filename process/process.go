@@ -31,6 +31,9 @@ type Command struct {
 	// of its own, so that Ctrl-C reaches us alone and we decide.
 	Foreground bool
 
+	// Apart leaves the program without what the runner holds.
+	Apart bool
+
 	// KeepStderr keeps the last lines for the error also where Stderr is set.
 	KeepStderr bool
 
@@ -121,14 +124,18 @@ func (r *Runner) Run(ctx context.Context, c Command) error {
 	cmd.WaitDelay = max(grace, defaultGrace)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: group}
 	endWithUs(cmd.SysProcAttr)
-	if held := r.held.Load(); held != nil {
+	if held := r.held.Load(); held != nil && !c.Apart {
 		cmd.ExtraFiles = []*os.File{held}
 	}
+	var late *time.Timer
 	cmd.Cancel = func() error {
-		time.AfterFunc(grace, func() { _ = cmd.Process.Kill() }) // nothing once it was waited for
+		late = time.AfterFunc(grace, func() { kill(cmd.Process, group) })
 		return end(cmd.Process.Pid, group)
 	}
 	err := cmd.Run()
+	if late != nil {
+		late.Stop()
+	}
 	if group && ctx.Err() != nil && cmd.Process != nil {
 		// Whatever of the group outlived its leader.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -157,6 +164,14 @@ func end(pid int, group bool) error {
 		return os.ErrProcessDone
 	}
 	return err
+}
+
+// kill kills a process, or its whole group.
+func kill(p *os.Process, group bool) {
+	if group {
+		_ = syscall.Kill(-p.Pid, syscall.SIGKILL)
+	}
+	_ = p.Kill() // nothing once it was waited for
 }
 
 // classify turns the error of exec into ours.

@@ -1,5 +1,7 @@
 package spec
 
+import "time"
+
 // Fixed places inside the container. The image creates them owned by the agent
 // user, so that a new named volume inherits the owner.
 const (
@@ -56,6 +58,9 @@ const FillGateway = "gateway.json"
 // when our own start began: empty until the gateway has read it. The file itself
 // is one for all in the namespace, and whoever is root in it may write there.
 const FileResolvers = "resolv.conf"
+
+// GatewayStart is how long a gateway that was started is given to enforce.
+const GatewayStart = 30 * time.Second
 
 // GatewayGuest is the guest in the gateway's image, which holds nothing else.
 const GatewayGuest = "/agent-container-guest"

@@ -99,7 +99,7 @@ func (e *Engine) Build(ctx context.Context, b Build) error {
 	}
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(b.Context(w)) }()
-	err := e.run.Run(ctx, process.Command{Argv: append(argv, "-"), Stdin: r, Stdout: b.Log, Stderr: b.Log})
+	err := e.run.Run(ctx, process.Command{Argv: append(argv, "-"), Stdin: r, Stdout: b.Log, Stderr: b.Log, Apart: true})
 	r.CloseWithError(io.ErrClosedPipe)
 	return err
 }
@@ -146,7 +146,7 @@ func (e *Engine) BootstrapBase(ctx context.Context, log io.Writer) error {
 	defer os.RemoveAll(root)
 	tree := filepath.Join(root, "tree")
 	argv := []string{"debootstrap", "--variant=minbase", "trixie", tree}
-	if err := e.run.Run(ctx, process.Command{Argv: argv, Stdout: log, Stderr: log}); err != nil {
+	if err := e.run.Run(ctx, process.Command{Argv: argv, Stdout: log, Stderr: log, Apart: true}); err != nil {
 		return fmt.Errorf("making the base image %s: %w", compose.BootstrapImage, err)
 	}
 	r, w := io.Pipe()

@@ -28,13 +28,19 @@ func (e *Engine) Create(ctx context.Context, project, file string) error {
 
 // PullServices pulls the images of services of a project.
 func (e *Engine) PullServices(ctx context.Context, project, file string, services []string) error {
-	_, err := e.docker(ctx, append([]string{"compose", "--project-name", project, "--file", file, "--progress", "plain", "pull"}, services...)...)
-	return err
+	return e.prepare(ctx, project, file, "pull", services)
 }
 
 // BuildServices builds services of a project.
 func (e *Engine) BuildServices(ctx context.Context, project, file string, services []string) error {
-	_, err := e.docker(ctx, append([]string{"compose", "--project-name", project, "--file", file, "--progress", "plain", "build"}, services...)...)
+	return e.prepare(ctx, project, file, "build", services)
+}
+
+// prepare has Compose get images. It may take very long, and does nothing that could
+// be in the way of another command.
+func (e *Engine) prepare(ctx context.Context, project, file, verb string, services []string) error {
+	argv := []string{e.Runtime, "compose", "--project-name", project, "--file", file, "--progress", "plain", verb}
+	_, err := e.command(ctx, process.Command{Argv: append(argv, services...), Apart: true})
 	return err
 }
 
