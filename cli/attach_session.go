@@ -68,7 +68,12 @@ func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p 
 			attempt = -1
 			continue
 		case exit.Code != sshFailed:
-			return nil, a.sessionEnd(ctx, e, s, p, exit.Code)
+			if err := a.sessionEnd(ctx, e, s, p, exit.Code); err != nil {
+				return nil, err
+			}
+			a.say("the session of %s was ended by another command; attaching again", s.Name)
+			attempt, waited = -1, false
+			continue
 		case wasUp:
 			attempt = 0
 		}
@@ -102,31 +107,61 @@ func (a *app) stillAlive(ctx context.Context, e *engine.Engine, s spec.Spec) err
 	return nil
 }
 
-// sessionEnd is the end of ssh with a status that is not its own.
+// sessionEnd is the end of ssh with a status that is not its own, nil where another
+// command has meanwhile made the container anew.
 func (a *app) sessionEnd(ctx context.Context, e *engine.Engine, s spec.Spec, p sshEndpoint, code int) error {
 	if code > killed {
 		return fail(exitFailed, "attach again: agent-container attach "+s.Name, "ssh to %s was ended by signal %d; the session goes on", s.Name, code-killed)
 	}
-	// tmux has said why; what it cannot know is what became of the container.
-	if err := a.stillAlive(ctx, e, s); err != nil {
+	// tmux has said why; what it cannot know is what became of the container, which
+	// somebody else may be ending.
+	changed, err := a.awaitOperation(ctx, s.Name)
+	if err != nil {
 		return err
 	}
-	var none *failure
-	if err := probeByExec(ctx, e, s); errors.As(err, &none) {
-		return none
+	for began := time.Now(); ; {
+		c, err := a.find(ctx, e, s.Name)
+		switch {
+		case err == nil && c == nil && changed:
+			return noDeployment(s.Name)
+		case err == nil && c != nil && !c.State.Alive():
+			return notAlive(s, c)
+		case changed:
+			return nil
+		}
+		var none *failure
+		if err := probeByExec(ctx, e, s); !errors.As(err, &none) {
+			return childExit(code, "attach", p)
+		}
+		if time.Since(began) > time.Second { // a container ends a moment after its session
+			return none
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
 	}
-	return childExit(code, "attach", p)
 }
 
 // awaitSession says why there is no session, which the container's status may
 // know better than problem does: a set-up that failed, or waits for something.
-// One that goes on is waited for, once, and nil says to try again.
+// One that goes on is waited for, once, as is another command that makes the
+// container anew, and nil says to try again.
 func (a *app) awaitSession(ctx context.Context, e *engine.Engine, s spec.Spec, problem error, waited *bool) error {
+	changed, err := a.awaitOperation(ctx, s.Name)
+	if err != nil {
+		return err
+	}
 	if err := a.stillAlive(ctx, e, s); err != nil {
 		return err
 	}
 	status, err := lastStatus(ctx, e, compose.ProjectName(s.Name))
-	if err == nil && status.State == spec.Starting && !*waited {
+	switch {
+	case err != nil || *waited:
+	case changed && status.State == spec.Ready:
+		*waited = true
+		a.say("another command has changed %s; attaching again", s.Name)
+		return nil
+	case status.State == spec.Starting:
 		*waited = true
 		a.say("%s is still starting: %s", s.Name, status.Phase)
 		if status, err = a.await(ctx, e, s); err == nil && status.State == spec.Ready {

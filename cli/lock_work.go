@@ -91,13 +91,7 @@ func openLock(path string) (*os.File, error) {
 // deployment, before it is looked at. A command that lives is another matter: whoever
 // wants its lock is told so.
 func (a *app) awaitOrphans(ctx context.Context, name string) error {
-	f, err := os.OpenFile(a.operationPath(name, workLock), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil // nobody has ever held it; what else is wrong is told where it is wanted
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	_ = f.Close()
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
+	if !a.atWork(name) {
 		return nil
 	}
 	release, err := a.lock(ctx, name)
@@ -109,4 +103,26 @@ func (a *app) awaitOrphans(ctx context.Context, name string) error {
 		release()
 	}
 	return err
+}
+
+// atWork reports whether a command, or what one has started, changes the deployment
+// now. It is in nobody's way: the work lock is waited for, not tried once.
+func (a *app) atWork(name string) bool {
+	f, err := os.OpenFile(a.operationPath(name, workLock), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false // nobody has ever held it; what else is wrong is told where it is wanted
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// awaitOperation waits, as long as for an orphan, until nobody changes the deployment,
+// and reports whether somebody did.
+func (a *app) awaitOperation(ctx context.Context, name string) (changed bool, err error) {
+	for began := time.Now(); a.atWork(name) && time.Since(began) < workTime; changed = true {
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
 }
