@@ -47,6 +47,7 @@ type app struct {
 	warned      bool            // of credentials in a URL
 	alarmed     map[string]bool // ids of runs of which alarm has spoken
 	operating   *flock.Flock    // held while this command is an operation, else nil
+	noted       []byte          // the note of the operation that this command is, else nil
 	ends        bool            // the command stops or removes: what a killed one has left at work does not keep it
 	orphaned    bool            // such a thing was waited for long enough
 	over        bool            // whether the job that this command followed is over, its record settled

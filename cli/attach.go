@@ -31,7 +31,19 @@ func attachCommand() command {
 
 var windowPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
+// attach attaches, and again, from the beginning, where another command has made the
+// container anew meanwhile: port, mode and key may be others.
 func (a *app) attach(ctx context.Context, c *ucli.Context) (any, error) {
+	for again := false; ; again = true {
+		answer, err := a.attachOnce(ctx, c, again)
+		if !errors.Is(err, errAnew) {
+			return answer, err
+		}
+		a.say("another command has made %s anew, or started it; attaching again", c.Args().First())
+	}
+}
+
+func (a *app) attachOnce(ctx context.Context, c *ucli.Context, again bool) (any, error) {
 	window, via, command := c.String("window"), c.String("via"), c.Args().Tail()
 	prints := c.Bool("print") || c.Bool("ssh-config")
 	switch {
@@ -60,6 +72,9 @@ func (a *app) attach(ctx context.Context, c *ucli.Context) (any, error) {
 	if !found.State.Alive() {
 		return nil, notAlive(s, found)
 	}
+	if again {
+		_, _ = a.await(ctx, e, s) // it has only just been started; what is wrong is told below
+	}
 	remote := command
 	if session {
 		remote = tmuxAttach(window)
@@ -68,14 +83,14 @@ func (a *app) attach(ctx context.Context, c *ucli.Context) (any, error) {
 		defer a.showInPane(ctx, e, s)()
 	}
 	if via == "exec" {
-		return a.attachByExec(ctx, e, s, remote, session)
+		return a.attachByExec(ctx, e, found, s, remote, session)
 	}
 	p, err := a.sshEndpoint(ctx, e, found, s)
 	if err != nil {
 		return nil, err
 	}
 	if session && !prints {
-		return a.attachBySSH(ctx, e, s, p, window)
+		return a.attachBySSH(ctx, e, found, s, p, window)
 	}
 	argv := p.argv(session || a.terminal && !a.json, process.Quote(remote))
 	if prints {
@@ -143,7 +158,7 @@ func (a *app) sshCommand(ctx context.Context, s spec.Spec, argv, command []strin
 }
 
 // attachByExec attaches through the engine, which needs no published port.
-func (a *app) attachByExec(ctx context.Context, e *engine.Engine, s spec.Spec, remote []string, session bool) (any, error) {
+func (a *app) attachByExec(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, remote []string, session bool) (any, error) {
 	container := compose.ProjectName(s.Name)
 	for waited := false; session; {
 		problem := probeByExec(ctx, e, s)
@@ -157,6 +172,11 @@ func (a *app) attachByExec(ctx context.Context, e *engine.Engine, s spec.Spec, r
 	err := e.Exec(ctx, container, append([]string{spec.ContainerGuest, "env"}, remote...), a.streams())
 	var exit *process.ExitError
 	if errors.As(err, &exit) {
+		if session {
+			if _, err := a.afterLoss(ctx, e, c, s, 0); err != nil {
+				return nil, err
+			}
+		}
 		return nil, childExit(exit.Code, remote[0], execAnswer{s.Name, remote, exit.Code})
 	}
 	return execAnswer{Name: s.Name, Command: remote}, afterStart(err)

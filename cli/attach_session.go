@@ -32,7 +32,7 @@ var hasSession = []string{"tmux", "has-session", "-t", "=main"}
 // attachBySSH attaches to the session, and again when the connection is lost. One
 // connection asks for the session and attaches to it: a key's passphrase is asked
 // for once.
-func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p sshEndpoint, window string) (any, error) {
+func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, p sshEndpoint, window string) (any, error) {
 	attach := tmuxAttach(window)
 	target := attach[len(attach)-1]
 	argv := p.argv(true, fmt.Sprintf("%s 2>/dev/null || exit %d; %s >/dev/null 2>&1 || exit %d; exec %s", process.Quote(hasSession), noMain,
@@ -62,25 +62,25 @@ func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p 
 		}
 		switch {
 		case exit.Code == noMain, exit.Code == sshFailed && attempt == 0 && !wasUp:
+			if exit.Code == sshFailed { // perhaps another command is ending it
+				if _, err := a.afterLoss(ctx, e, c, s, 0); err != nil {
+					return nil, err
+				}
+			}
 			if err := a.awaitSession(ctx, e, s, sshProblem(s, exit), &waited); err != nil {
 				return nil, err
 			}
 			attempt = -1
 			continue
 		case exit.Code != sshFailed:
-			if err := a.sessionEnd(ctx, e, s, p, exit.Code); err != nil {
-				return nil, err
-			}
-			a.say("the session of %s was ended by another command; attaching again", s.Name)
-			attempt, waited = -1, false
-			continue
+			return nil, a.sessionEnd(ctx, e, c, s, p, exit.Code)
 		case wasUp:
 			attempt = 0
 		}
 		if attempt == maxReattach {
 			return nil, fail(exitFailed, "run it again", "the connection to %s was lost, and %d times not to be had again", s.Name, maxReattach)
 		}
-		if err := a.pauseBefore(ctx, e, s, attempt); err != nil {
+		if err := a.pauseBefore(ctx, e, c, s, attempt); err != nil {
 			return nil, err
 		}
 	}
@@ -89,13 +89,14 @@ func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, s spec.Spec, p 
 // pauseBefore waits before another attempt, the longer the more there were, and
 // gives up when the deployment was stopped meanwhile. A redeploy, in which it is
 // away for a moment, is waited for.
-func (a *app) pauseBefore(ctx context.Context, e *engine.Engine, s spec.Spec, attempt int) error {
+func (a *app) pauseBefore(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, attempt int) error {
 	wait := min(time.Second<<attempt, 30*time.Second)
 	a.say("the connection to %s was lost; attaching again in %s", s.Name, wait)
 	if err := pause(ctx, wait); err != nil || attempt < 2 {
 		return err
 	}
-	return a.stillAlive(ctx, e, s)
+	_, err := a.afterLoss(ctx, e, c, s, 0)
+	return err
 }
 
 // stillAlive is an error when the deployment has ended meanwhile, as far as that
@@ -107,61 +108,31 @@ func (a *app) stillAlive(ctx context.Context, e *engine.Engine, s spec.Spec) err
 	return nil
 }
 
-// sessionEnd is the end of ssh with a status that is not its own, nil where another
-// command has meanwhile made the container anew.
-func (a *app) sessionEnd(ctx context.Context, e *engine.Engine, s spec.Spec, p sshEndpoint, code int) error {
+// sessionEnd is the end of ssh with a status that is not its own.
+func (a *app) sessionEnd(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, p sshEndpoint, code int) error {
 	if code > killed {
 		return fail(exitFailed, "attach again: agent-container attach "+s.Name, "ssh to %s was ended by signal %d; the session goes on", s.Name, code-killed)
 	}
-	// tmux has said why; what it cannot know is what became of the container, which
-	// somebody else may be ending.
-	changed, err := a.awaitOperation(ctx, s.Name)
-	if err != nil {
+	// tmux has said why; what it cannot know is what became of the container.
+	gone, err := a.afterLoss(ctx, e, c, s, time.Second) // a container ends a moment after its session
+	switch {
+	case err != nil:
 		return err
+	case gone:
+		return noSession(s)
 	}
-	for began := time.Now(); ; {
-		c, err := a.find(ctx, e, s.Name)
-		switch {
-		case err == nil && c == nil && changed:
-			return noDeployment(s.Name)
-		case err == nil && c != nil && !c.State.Alive():
-			return notAlive(s, c)
-		case changed:
-			return nil
-		}
-		var none *failure
-		if err := probeByExec(ctx, e, s); !errors.As(err, &none) {
-			return childExit(code, "attach", p)
-		}
-		if time.Since(began) > time.Second { // a container ends a moment after its session
-			return none
-		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
+	return childExit(code, "attach", p)
 }
 
 // awaitSession says why there is no session, which the container's status may
 // know better than problem does: a set-up that failed, or waits for something.
-// One that goes on is waited for, once, as is another command that makes the
-// container anew, and nil says to try again.
+// One that goes on is waited for, once, and nil says to try again.
 func (a *app) awaitSession(ctx context.Context, e *engine.Engine, s spec.Spec, problem error, waited *bool) error {
-	changed, err := a.awaitOperation(ctx, s.Name)
-	if err != nil {
-		return err
-	}
 	if err := a.stillAlive(ctx, e, s); err != nil {
 		return err
 	}
 	status, err := lastStatus(ctx, e, compose.ProjectName(s.Name))
-	switch {
-	case err != nil || *waited:
-	case changed && status.State == spec.Ready:
-		*waited = true
-		a.say("another command has changed %s; attaching again", s.Name)
-		return nil
-	case status.State == spec.Starting:
+	if err == nil && status.State == spec.Starting && !*waited {
 		*waited = true
 		a.say("%s is still starting: %s", s.Name, status.Phase)
 		if status, err = a.await(ctx, e, s); err == nil && status.State == spec.Ready {

@@ -3,9 +3,11 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -156,7 +158,7 @@ func (a *app) remove(ctx context.Context, e *engine.Engine, name string, purge, 
 		steps = append(steps,
 			step{"down-volumes", func() (err error) { r.Volumes, err = e.RemoveVolumes(ctx, name); return err }},
 			step{"down-shared", func() error { return e.RemoveSharedNetwork(ctx) }},
-			step{"down-state", func() error { return os.RemoveAll(a.dirs.Deployment(engine.LocalHost, name)) }},
+			step{"down-state", func() error { return a.removeState(name) }},
 		)
 	}
 	if records {
@@ -164,6 +166,22 @@ func (a *app) remove(ctx context.Context, e *engine.Engine, name string, purge, 
 	}
 	r.Records = records
 	return r, take(ctx, steps...)
+}
+
+// removeState removes the deployment's state directory, but for the lock that what
+// a killed command has started still has: the next command waits for it.
+func (a *app) removeState(name string) error {
+	dir := a.dirs.Deployment(engine.LocalHost, name)
+	if !a.orphaned {
+		return os.RemoveAll(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != workLock {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // empty takes out of the agent's container what must not go with it, its

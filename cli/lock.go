@@ -44,6 +44,12 @@ const (
 // process leaves none behind. It returns a *busyError at once when it is held, and
 // waits for what a killed command has left at work.
 func (a *app) lock(ctx context.Context, name string) (release func(), err error) {
+	return a.lockWith(ctx, name, a.runner.Hold)
+}
+
+// lockWith is lock; hold is given the file that children are to inherit, and nil at the
+// end.
+func (a *app) lockWith(ctx context.Context, name string, hold func(*os.File)) (release func(), err error) {
 	if err := settings.MakePrivate(a.dirs.Deployment(engine.LocalHost, name)); err != nil {
 		return nil, err
 	}
@@ -57,7 +63,7 @@ func (a *app) lock(ctx context.Context, name string) (release func(), err error)
 	if held && !sameFile(l, path) {
 		// A purge removed the file between our opening and our locking it.
 		_ = l.Unlock()
-		return a.lock(ctx, name)
+		return a.lockWith(ctx, name, hold)
 	}
 	if !held {
 		return nil, &busyError{name, lockHolder(path)}
@@ -73,11 +79,11 @@ func (a *app) lock(ctx context.Context, name string) (release func(), err error)
 		}
 		_ = l.Unlock()
 	}
-	work, err := a.holdWork(ctx, name)
+	work, err := a.holdWork(ctx, name, hold)
 	switch {
 	case err != nil && !sameFile(l, path): // a purge, as above
 		unlock()
-		return a.lock(ctx, name)
+		return a.lockWith(ctx, name, hold)
 	case err != nil:
 		unlock()
 		return nil, err

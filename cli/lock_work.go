@@ -22,7 +22,7 @@ const workTime = 30 * time.Second
 // caller holds the deployment's lock: whoever has this one was started by a command
 // that is no more. It is waited for; a command that stops what is billed goes on then
 // without it, as it does where there is no room for the file.
-func (a *app) holdWork(ctx context.Context, name string) (release func(), err error) {
+func (a *app) holdWork(ctx context.Context, name string, hold func(*os.File)) (release func(), err error) {
 	path := a.operationPath(name, workLock)
 	f, err := openLock(path)
 	switch {
@@ -36,9 +36,14 @@ func (a *app) holdWork(ctx context.Context, name string) (release func(), err er
 		_ = f.Close()
 		return func() {}, err
 	}
-	a.runner.Hold(f)
+	open, _ := f.Stat() // nil is the same as nothing
+	if named, _ := os.Stat(path); !os.SameFile(open, named) {
+		_ = f.Close() // a purge removed it meanwhile
+		return a.holdWork(ctx, name, hold)
+	}
+	hold(f)
 	return func() {
-		a.runner.Hold(nil)
+		hold(nil)
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // what still runs has the same lock
 		_ = f.Close()
 	}, nil
@@ -94,7 +99,8 @@ func (a *app) awaitOrphans(ctx context.Context, name string) error {
 	if !a.atWork(name) {
 		return nil
 	}
-	release, err := a.lock(ctx, name)
+	// Other questions are asked of the engine meanwhile: they inherit nothing.
+	release, err := a.lockWith(ctx, name, func(*os.File) {})
 	var busy *busyError
 	if errors.As(err, &busy) {
 		return nil
@@ -114,15 +120,4 @@ func (a *app) atWork(name string) bool {
 	}
 	defer f.Close()
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
-}
-
-// awaitOperation waits, as long as for an orphan, until nobody changes the deployment,
-// and reports whether somebody did.
-func (a *app) awaitOperation(ctx context.Context, name string) (changed bool, err error) {
-	for began := time.Now(); a.atWork(name) && time.Since(began) < workTime; changed = true {
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return changed, err
-		}
-	}
-	return changed, nil
 }

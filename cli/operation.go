@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -79,16 +80,32 @@ func (a *app) beginOperation(verb string, d *deployment, old *engine.Container) 
 	if _, err := a.operating.TryLock(); err != nil {
 		return lockError(a.operating, err)
 	}
+	a.noted = b
 	return renameio.WriteFile(a.operationPath(name, operationFile), b, 0o600)
 }
 
-// endOperation forgets what was begun. It is a cache: what cannot be removed is
-// overwritten by the next operation.
+// endOperation forgets what was begun, but for what another command has begun since
+// this one did. It is a cache: what cannot be removed is overwritten by the next
+// operation.
 func (a *app) endOperation(name string) {
-	_ = os.Remove(a.operationPath(name, operationFile))
+	path := a.operationPath(name, operationFile)
+	if b, err := settings.ReadRegular(path, maxOperation); a.noted == nil || err == nil && bytes.Equal(b, a.noted) {
+		_ = os.Remove(path)
+	}
 	if a.operating != nil {
 		_ = a.operating.Unlock()
 	}
+}
+
+// maxOperation bounds what is read of an operation's note.
+const maxOperation = 4096
+
+// isReplaced reports whether what was begun last is to replace c: the end of c is not
+// its end.
+func (a *app) isReplaced(c *engine.Container) bool {
+	b, err := settings.ReadRegular(a.operationPath(c.Deployment(), operationFile), maxOperation)
+	var op operation
+	return err == nil && json.Unmarshal(b, &op) == nil && op.Old == c.ID
 }
 
 // hasOperation reports whether there is anything that was begun.
@@ -100,7 +117,7 @@ func (a *app) hasOperation(name string) bool {
 // wasBegun reports whether verb on d is what was begun last, and has started
 // found since. It returns a *busyError while the command that did is at work.
 func (a *app) wasBegun(verb string, d *deployment, found *engine.Container) (bool, error) {
-	b, err := settings.ReadRegular(a.operationPath(d.spec.Name, operationFile), 4096)
+	b, err := settings.ReadRegular(a.operationPath(d.spec.Name, operationFile), maxOperation)
 	var op operation
 	if err != nil || json.Unmarshal(b, &op) != nil {
 		return false, nil // none, or unreadable, which says nothing
@@ -120,5 +137,6 @@ func (a *app) wasBegun(verb string, d *deployment, found *engine.Container) (boo
 	if !held {
 		return false, &busyError{name: d.spec.Name, holder: "the same command, which follows what it has started"}
 	}
+	a.noted = b
 	return true, nil
 }

@@ -68,7 +68,7 @@ func (a *app) settle(ctx context.Context, e *engine.Engine, c *engine.Container,
 	if err == nil && over {
 		// Whoever asks learns how it ended: from then on the same command means
 		// another run.
-		if a.over = true; a.operating == nil {
+		if a.over = true; a.operating == nil && !a.isReplaced(c) {
 			a.endOperation(s.Name)
 		}
 	}

@@ -69,19 +69,22 @@ func TestAttach(t *testing.T) {
 	}
 	u.must("redeploy", u.name)
 	// What another command makes of the container must be told, or be attached to again.
-	s := u.sit(100, 30, nil, "attach", u.name)
-	s.shows("0:agent*")
-	u.must("redeploy", u.name)
-	eventually(t, patience, func() string {
-		_, again, _ := strings.Cut(s.out.String(), "\x1b[?1049l") // the screen is left
-		if !contains(again, "0:agent*") {
-			return "it does not come back: " + clip(s.out.String())
+	for _, via := range []string{"exec", "ssh"} {
+		u.must("up", u.name)
+		s := u.sit(100, 30, nil, "attach", u.name, "--via", via)
+		s.shows("0:agent*")
+		u.must("redeploy", u.name)
+		eventually(t, patience, func() string {
+			_, again, _ := strings.Cut(s.out.String(), "attaching again")
+			if !contains(again, "0:agent*") {
+				return "over " + via + " it does not come back: " + clip(s.out.String())
+			}
+			return ""
+		})
+		u.must("stop", u.name)
+		if r := s.wait(time.Minute); r.code != 4 || !contains(r.stdout, "hint: run: agent-container start "+u.name) {
+			t.Errorf("stopped elsewhere, over %s: %s", via, r)
 		}
-		return ""
-	})
-	u.must("stop", u.name)
-	if r := s.wait(time.Minute); r.code != 4 || !contains(r.stdout, "hint: run: agent-container start "+u.name) {
-		t.Errorf("stopped elsewhere: %s", r)
 	}
 	for _, args := range [][]string{{"attach", u.name}, {"attach", u.name, "--via", "exec"}, {"attach", u.name, "--print"}, {"attach", u.name, "--", "true"}} {
 		if r := u.sit(100, 30, nil, args...).wait(20 * time.Second); r.code != 4 || !contains(r.stdout, "agent-container start "+u.name) {
