@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
+	"time"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -34,12 +35,20 @@ var windowPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // attach attaches, and again, from the beginning, where another command has made the
 // container anew meanwhile: port, mode and key may be others.
 func (a *app) attach(ctx context.Context, c *ucli.Context) (any, error) {
-	for again := false; ; again = true {
-		answer, err := a.attachOnce(ctx, c, again)
-		if !errors.Is(err, errAnew) {
-			return answer, err
+	name := c.Args().First()
+	for times := 0; ; times++ {
+		began := time.Now()
+		answer, err := a.attachOnce(ctx, c, times > 0)
+		if time.Since(began) > time.Minute {
+			times = 0 // it does not come and go
 		}
-		a.say("another command has made %s anew, or started it; attaching again", c.Args().First())
+		switch {
+		case !errors.Is(err, errAnew):
+			return answer, err
+		case times == maxReattach:
+			return nil, fail(exitFailed, "see why: agent-container logs "+name, "%s was made or started anew %d times meanwhile", name, times)
+		}
+		a.say("another command has made %s anew, or started it; attaching again", name)
 	}
 }
 
