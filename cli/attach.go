@@ -174,7 +174,7 @@ func (a *app) attachByExec(ctx context.Context, e *engine.Engine, c *engine.Cont
 		if problem == nil {
 			break
 		}
-		if err := a.awaitSession(ctx, e, s, problem, &waited); err != nil {
+		if err := a.awaitSession(ctx, e, s, problem, true, &waited); err != nil {
 			return nil, err
 		}
 	}

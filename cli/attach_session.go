@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ func (a *app) attachBySSH(ctx context.Context, e *engine.Engine, c *engine.Conta
 					return nil, err
 				}
 			}
-			if err := a.awaitSession(ctx, e, s, sshProblem(s, exit), &waited); err != nil {
+			if err := a.awaitSession(ctx, e, s, sshProblem(s, exit), exit.Code == noMain || noSSHD.MatchString(exit.Stderr), &waited); err != nil {
 				return nil, err
 			}
 			attempt = -1
@@ -99,15 +100,6 @@ func (a *app) pauseBefore(ctx context.Context, e *engine.Engine, c *engine.Conta
 	return err
 }
 
-// stillAlive is an error when the deployment has ended meanwhile, as far as that
-// can be told.
-func (a *app) stillAlive(ctx context.Context, e *engine.Engine, s spec.Spec) error {
-	if c, err := a.find(ctx, e, s.Name); err == nil && c != nil && !c.State.Alive() {
-		return notAlive(s, c)
-	}
-	return nil
-}
-
 // sessionEnd is the end of ssh with a status that is not its own.
 func (a *app) sessionEnd(ctx context.Context, e *engine.Engine, c *engine.Container, s spec.Spec, p sshEndpoint, code int) error {
 	if code > killed {
@@ -124,15 +116,27 @@ func (a *app) sessionEnd(ctx context.Context, e *engine.Engine, c *engine.Contai
 	return childExit(code, "attach", p)
 }
 
+// noSSHD is how ssh says that it reached no sshd, as while a container starts, rather
+// than that it lost one.
+var noSSHD = regexp.MustCompile(`Connection (refused|reset|closed by \S+ port)|kex_exchange_identification`)
+
 // awaitSession says why there is no session, which the container's status may
 // know better than problem does: a set-up that failed, or waits for something.
-// One that goes on is waited for, once, and nil says to try again.
-func (a *app) awaitSession(ctx context.Context, e *engine.Engine, s spec.Spec, problem error, waited *bool) error {
-	if err := a.stillAlive(ctx, e, s); err != nil {
-		return err
+// One that goes on is waited for, once, and nil says to try again; so it does where the
+// question may have come too early for a container that is ready by now.
+func (a *app) awaitSession(ctx context.Context, e *engine.Engine, s spec.Spec, problem error, early bool, waited *bool) error {
+	c, err := a.find(ctx, e, s.Name)
+	if err == nil && c != nil && !c.State.Alive() {
+		return notAlive(s, c)
 	}
+	recent := err == nil && c != nil && time.Since(c.State.StartedAt) < time.Minute
 	status, err := lastStatus(ctx, e, compose.ProjectName(s.Name))
-	if err == nil && status.State == spec.Starting && !*waited {
+	switch {
+	case err != nil || *waited:
+	case status.State == spec.Ready && early && recent:
+		*waited = true
+		return nil
+	case status.State == spec.Starting:
 		*waited = true
 		a.say("%s is still starting: %s", s.Name, status.Phase)
 		if status, err = a.await(ctx, e, s); err == nil && status.State == spec.Ready {

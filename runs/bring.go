@@ -66,6 +66,7 @@ func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
 	}
 	changed := false
 	newest = newestOf(records, newest)
+	torn := justBegun(records, newest)
 	for _, r := range records {
 		// The volume outlives containers: only the newest record can be of this
 		// one, and only if it is not older.
@@ -73,7 +74,7 @@ func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
 		if cut[r.ID] && !current {
 			continue // it was kept, and then cut
 		}
-		open, err := s.stamp(r, c, current)
+		open, err := s.stamp(r, c, current, torn && !r.StartedAt.Before(c.Created))
 		if err != nil {
 			b.leaveOut("%v", err)
 			continue
@@ -92,6 +93,19 @@ func (s Store) Bring(t *tar.Reader, c Container) (Brought, error) {
 		err = s.prune(c.Host, c.Deployment, records, cut, time.Now())
 	}
 	return b, errors.Join(readErr, err)
+}
+
+// tornTime is more than the reading of a container's records takes.
+const tornTime = time.Minute
+
+// justBegun reports whether a run began so lately that it may have done so while the
+// directory was read, file by file: the one before it was open when that was read, and
+// its end is seen the next time.
+func justBegun(records []*spec.Record, id string) bool {
+	return slices.ContainsFunc(records, func(r *spec.Record) bool {
+		age := time.Since(r.StartedAt)
+		return r.ID == id && age > -tornTime && age < tornTime
+	})
 }
 
 // newestOf is the id of the newest record: the one that the guest names, or when
@@ -224,8 +238,9 @@ func decode(content []byte, id string) (*spec.Record, error) {
 }
 
 // stamp puts the host's word on a record: what a former container of the
-// deployment was is kept from when it was brought in.
-func (s Store) stamp(r *spec.Record, c Container, current bool) (open bool, err error) {
+// deployment was is kept from when it was brought in. Of a living container current
+// is left open, and torn, which was perhaps so only when it was read.
+func (s Store) stamp(r *spec.Record, c Container, current, torn bool) (open bool, err error) {
 	now := time.Now().UTC()
 	r.Host, r.Deployment, r.Image, r.Engine, r.KeptAt, r.Disagreement, r.Egress = c.Host, c.Deployment, c.Image, nil, &now, "", nil
 	known, err := s.get(c.Host, c.Deployment, r.ID)
@@ -248,7 +263,7 @@ func (s Store) stamp(r *spec.Record, c Container, current bool) (open bool, err 
 	if current && c.Engine != nil {
 		r.Engine = c.Engine
 	}
-	if r.EndedAt == nil && !(current && c.Alive) {
+	if r.EndedAt == nil && !(c.Alive && (current || torn)) {
 		closeLost(r, c, current)
 	}
 	r.Disagreement = disagreement(r, current && !c.Alive)

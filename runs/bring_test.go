@@ -155,6 +155,42 @@ func TestBringClosesAsLost(t *testing.T) {
 	}
 }
 
+func TestBringBetweenTwoAttempts(t *testing.T) {
+	// An attempt that was read before its end, and the next one after its beginning, must not count as lost: its end is seen the next time. In a dead container it is lost.
+	s := Store{t.TempDir()}
+	now := time.Now().UTC().Truncate(time.Second)
+	attempt := func(n int) spec.Record {
+		r := open(n)
+		r.StartedAt = now.Add(time.Duration(n) * time.Second)
+		r.ID = spec.NewRecordID(r.StartedAt, []byte{0, 0, 0, byte(n)})
+		return r
+	}
+	first, second, code := attempt(1), attempt(2), 7
+	get := func() spec.Record {
+		t.Helper()
+		r, err := s.get("local", "web", first.ID)
+		if err != nil || r == nil {
+			t.Fatal(r, err)
+		}
+		return *r
+	}
+	bring(t, s, alive(), file(t, first), file(t, second))
+	if r := get(); r.EndedAt != nil || r.Outcome != "" {
+		t.Errorf("it is closed: %+v", r)
+	}
+	ended := first
+	ended.Finish(spec.OutcomeFailed, spec.CauseExit, &code, now)
+	bring(t, s, alive(), file(t, ended), file(t, second))
+	if r := get(); r.Outcome != spec.OutcomeFailed || r.ExitCode == nil || *r.ExitCode != 7 {
+		t.Errorf("its end is not taken: %+v", r)
+	}
+	s = Store{t.TempDir()}
+	bring(t, s, dead, file(t, first), file(t, second))
+	if r := get(); r.Outcome != spec.OutcomeLost {
+		t.Errorf("of a dead container: %+v", r)
+	}
+}
+
 func TestBringLeavesOpenWhatRuns(t *testing.T) {
 	// Of a living container the newest record must stay open, and an older open one be closed as lost.
 	s := Store{t.TempDir()}
