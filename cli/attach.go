@@ -52,6 +52,7 @@ func (a *app) attach(ctx context.Context, c *ucli.Context) (any, error) {
 	}
 }
 
+// attachOnce attaches to what is there now, again after it was made anew.
 func (a *app) attachOnce(ctx context.Context, c *ucli.Context, again bool) (any, error) {
 	window, via, command := c.String("window"), c.String("via"), c.Args().Tail()
 	prints := c.Bool("print") || c.Bool("ssh-config")

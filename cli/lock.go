@@ -66,7 +66,7 @@ func (a *app) lockWith(ctx context.Context, name string, hold func(*os.File)) (r
 		return a.lockWith(ctx, name, hold)
 	}
 	if !held {
-		return nil, &busyError{name, lockHolder(path)}
+		return nil, &busyError{name, lockHolder(ctx, path)}
 	}
 	// The file's text is for whoever finds it held; the lock itself is flock's.
 	// Without the text it holds as well: to stop an agent must not need room on
@@ -115,13 +115,13 @@ func lockError(l *flock.Flock, err error) error {
 
 // lockHolder is what the holder of a lock has written into it, on one line. One
 // that has just got it is given a second to write.
-func lockHolder(path string) (text string) {
+func lockHolder(ctx context.Context, path string) (text string) {
 	for range 50 {
 		note, _ := settings.ReadRegular(path, 1000) // for a message only
-		if text = strings.TrimSpace(spec.Printable(string(note), 200)); text != "" {
+		text = strings.TrimSpace(spec.Printable(string(note), 200))
+		if text != "" || pause(ctx, 20*time.Millisecond) != nil {
 			break
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	return text
 }

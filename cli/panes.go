@@ -77,7 +77,7 @@ func (a *app) watchPanes(ctx context.Context) error {
 	case within.Err() == nil && lockError(l, err) != nil:
 		return lockError(l, err)
 	case !held:
-		a.say("this tmux server is watched already, by %s", lockHolder(path))
+		a.say("this tmux server is watched already, by %s", lockHolder(ctx, path))
 		return nil
 	}
 	defer func() { _ = l.Unlock() }()

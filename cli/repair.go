@@ -104,7 +104,7 @@ func settledHolder(ctx context.Context, e *engine.Engine, id string) (*engine.Co
 		c, err := e.Inspect(ctx, id)
 		limit := time.Second // it is not listed yet, or gone
 		if c != nil {
-			limit = 30 * time.Second
+			limit = workTime
 		}
 		if err != nil || c != nil && !c.Going() || time.Since(began) > limit {
 			return c, err

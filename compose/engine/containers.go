@@ -213,10 +213,8 @@ func (e *Engine) Settled(ctx context.Context, name string) ([]*Container, error)
 		if err != nil || !slices.ContainsFunc(all, (*Container).Going) || time.Since(began) > busyTime {
 			return all, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(100 * time.Millisecond):
+		if err := pause(ctx); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -206,11 +206,19 @@ func (e *Engine) Remove(ctx context.Context, ids ...string) error {
 		case !beingRemoved(err) || time.Since(began) > busyTime:
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(100 * time.Millisecond):
+		if err := pause(ctx); err != nil {
+			return err
 		}
+	}
+}
+
+// pause is the time between two looks at what the engine is still at.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(100 * time.Millisecond):
+		return nil
 	}
 }
 

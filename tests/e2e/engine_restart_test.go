@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -322,22 +321,11 @@ func TestEngineRestarts(t *testing.T) {
 // worst moment, as the wipe of the last deployment beside this one may.
 func (d *onPrivateEngine) withoutNetwork() {
 	d.t.Helper()
-	docker, err := exec.LookPath("docker")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	shim := d.write("bin/docker", fmt.Sprintf(`#!/bin/sh
-if [ "$1" = start ] && mkdir %[1]q; then %[2]q network rm agent-container >&2; fi 2>/dev/null
-exec %[2]q "$@"
-`, d.path("removed"), docker))
-	if err := os.Chmod(shim, 0o700); err != nil {
-		d.t.Fatal(err)
-	}
-	path := "PATH=" + filepath.Dir(shim) + ":" + os.Getenv("PATH")
+	path := d.withDocker(1, "start", "%s network rm agent-container >&2")
 	if r := d.runWith(nil, []string{path}, "up", d.name, "--mode", "idle", "--env", "A=b"); r.code != 0 {
 		d.t.Fatal(r)
 	}
-	if _, err := os.Stat(d.path("removed")); err != nil {
+	if _, err := os.Stat(d.path("done")); err != nil {
 		d.t.Fatalf("the network was never removed: %v", err)
 	}
 	d.waitRunning()
